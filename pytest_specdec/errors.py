@@ -1,0 +1,83 @@
+"""The exceptions of this package, all raised with a message a person can act on.
+
+    SpecdecError
+    |-- ConfigError             a value in `specdec.toml` or in an option is wrong
+    |   `-- ModelError          a model folder is missing, or target and draft do not fit together
+    |-- WorkloadError           a `.jsonl` workload cannot be read
+    |-- StoredBaselineError     a file under `baselines/` cannot be read, or an update is refused
+    |-- HardwareError           the accelerator a profile or an option asks for is not here
+    `-- EngineError             an engine did not do what it was asked
+        |-- EngineUnavailable   the interpreter cannot import vLLM
+        |-- EngineStartError    the engine did not load
+        |-- EngineDied          the engine's process ended
+        `-- EngineTimeout       the engine fell silent
+
+A message states the fact first, then what to do on a line of its own that begins `hint:`.
+Floor 0: imports nothing from the package.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SpecdecError(Exception):
+    """The root; `str` of it is the whole message, hint included.
+
+    Args:
+        message: the fact, in one or a few lines.
+        hint: what to do next; printed on its own line.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message}\nhint: {hint}")
+
+
+class ConfigError(SpecdecError):
+    """A value in `specdec.toml` or in an option is wrong."""
+
+
+class ModelError(ConfigError):
+    """A model folder is missing, or target and draft do not fit together."""
+
+
+class WorkloadError(SpecdecError):
+    """A `.jsonl` workload cannot be read."""
+
+
+class StoredBaselineError(SpecdecError):
+    """A file under `baselines/` cannot be read, or an update is refused."""
+
+
+class HardwareError(SpecdecError):
+    """The accelerator that a profile or an option asks for is not here."""
+
+
+class EngineError(SpecdecError):
+    """An engine did not do what it was asked."""
+
+
+class EngineUnavailable(EngineError):
+    """The chosen interpreter cannot import vLLM."""
+
+
+class EngineStartError(EngineError):
+    """The engine did not load."""
+
+
+class EngineDied(EngineError):
+    """The engine's process ended."""
+
+
+class EngineTimeout(EngineError):
+    """The engine fell silent for longer than it may."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for the unknown `name`: the nearest known name, or all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    return "known here: " + ", ".join(f"`{known_name}`" for known_name in names)

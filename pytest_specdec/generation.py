@@ -1,0 +1,208 @@
+"""What an engine said: one answer, one timed pass over a workload, one run of several passes.
+
+These are facts, counted and timed; judging them is the work of higher floors. JSON both ways, so
+that what a report or a recording holds can be judged again. Floor 0: imports only its own floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pytest_specdec.counters import DraftCounters, total
+
+Role = Literal["baseline", "speculative"]
+ROLES: tuple[Role, Role] = ("baseline", "speculative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One engine's answer to one prompt.
+
+    Attributes:
+        prompt_id: the prompt's `id` in its workload.
+        prompt_token_ids: the prompt after chat template and tokenizer.
+        token_ids: the answer, end token included where the engine gave one.
+        text: the answer as text, special tokens left out.
+        finish_reason: vLLM's word: `stop`, `length`, `abort`, `error`.
+        stop_reason: the stop string or token id that ended it, if any.
+        num_steps: engine steps that gave this request at least one token, prefill's included.
+        ttft_ms: arrival to first token.
+        tpot_ms: mean time per output token after the first; `None` for answers of one token.
+        drafts: this request's draft counters; `None` where the engine does not tell them apart,
+            which is never the same as zero.
+    """
+
+    prompt_id: str
+    prompt_token_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    text: str
+    finish_reason: str
+    stop_reason: int | str | None
+    num_steps: int
+    ttft_ms: float
+    tpot_ms: float | None
+    drafts: DraftCounters | None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Generation:
+        drafts = data["drafts"]
+        return cls(
+            **{
+                **data,
+                "prompt_token_ids": tuple(data["prompt_token_ids"]),
+                "token_ids": tuple(data["token_ids"]),
+                "drafts": None if drafts is None else counters_from_json(drafts),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One timed walk over a workload by one engine.
+
+    Attributes:
+        generations: in the workload's order.
+        wall_s: first request in to last token out, in seconds.
+        drafts: growth of the engine's own counters over the pass; `None` without speculation.
+    """
+
+    generations: tuple[Generation, ...]
+    wall_s: float
+    drafts: DraftCounters | None
+
+    @property
+    def num_output_tokens(self) -> int:
+        return sum(len(generation.token_ids) for generation in self.generations)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps summed over requests: decode steps plus one prefill for each request."""
+        return sum(generation.num_steps for generation in self.generations)
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        return self.num_output_tokens / self.wall_s
+
+    @property
+    def token_ids(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(generation.token_ids for generation in self.generations)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Pass:
+        drafts = data["drafts"]
+        return cls(
+            generations=tuple(Generation.from_json(each) for each in data["generations"]),
+            wall_s=data["wall_s"],
+            drafts=None if drafts is None else counters_from_json(drafts),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One engine's passes over one workload; warm-up is not among them.
+
+    Attributes:
+        role: which engine of the pair.
+        workload: the workload's name.
+        passes: in the order they were taken; at least one.
+    """
+
+    role: Role
+    workload: str
+    passes: tuple[Pass, ...]
+
+    @property
+    def generations(self) -> tuple[Generation, ...]:
+        """The first pass's answers: what the checks read."""
+        return self.passes[0].generations
+
+    def generation(self, prompt_id: str) -> Generation:
+        """The answer to one prompt. Raises KeyError for a prompt the run does not hold."""
+        for generation in self.generations:
+            if generation.prompt_id == prompt_id:
+                return generation
+        raise KeyError(prompt_id)
+
+    @property
+    def drafts(self) -> DraftCounters | None:
+        """The engine's counters over all passes; `None` without speculation."""
+        counted = [each.drafts for each in self.passes if each.drafts is not None]
+        return total(counted) if counted else None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Run:
+        return cls(
+            role=data["role"],
+            workload=data["workload"],
+            passes=tuple(Pass.from_json(each) for each in data["passes"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPair:
+    """Both engines' runs over one workload: what checks and measurement read.
+
+    Attributes:
+        order: the role of each pass in the order taken, such as baseline, speculative,
+            speculative, baseline (ABBA).
+    """
+
+    baseline: Run
+    speculative: Run
+    order: tuple[Role, ...]
+
+    @property
+    def workload(self) -> str:
+        return self.baseline.workload
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunPair:
+        return cls(
+            baseline=Run.from_json(data["baseline"]),
+            speculative=Run.from_json(data["speculative"]),
+            order=tuple(data["order"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenScore:
+    """One token under an engine's own distribution, given everything before it.
+
+    Attributes:
+        token_id: the token scored.
+        text: the token as text.
+        logprob: its natural-log probability.
+        rank: 1 for the most likely token.
+        argmax_token_id: the most likely token there.
+        argmax_text: that token as text.
+        argmax_logprob: its natural-log probability.
+    """
+
+    token_id: int
+    text: str
+    logprob: float
+    rank: int
+    argmax_token_id: int
+    argmax_text: str
+    argmax_logprob: float
+
+
+def counters_from_json(data: Mapping[str, Any]) -> DraftCounters:
+    """Draft counters out of a JSON object with their four names."""
+    return DraftCounters(
+        **{**data, "num_accepted_tokens_per_pos": tuple(data["num_accepted_tokens_per_pos"])}
+    )
