@@ -1,0 +1,476 @@
+"""The engine's own program: one vLLM engine, spoken to over a private pipe.
+
+Run by path under any interpreter that has vLLM; pytest-specdec need not be installed there, so an
+old and a new vLLM can be compared from one pytest session. The only file that imports vllm or
+torch, and it does so inside functions; everything else here is the standard library.
+
+    python worker.py COMMANDS_FD REPLIES_FD
+
+One JSON object a line, both ways. A command is `{"op": name, ...}`; its answer is
+`{"result": ...}` or `{"error": {"kind": ..., "message": ...}}`. While it works the worker also
+sends `{"progress": {...}}`, so that the parent can tell a slow engine from a hung one. Standard
+output and error are the engine's log.
+
+vLLM from 0.27.1 on is served by asking what is there, never by comparing versions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import difflib
+import importlib.metadata
+import json
+import os
+import platform
+import signal
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+PROGRESS_INTERVAL_S = 0.5
+PR_SET_PDEATHSIG = 1
+Progress = Callable[..., None]
+
+
+class Refused(Exception):
+    """A command the worker understood and will not carry out; the engine is unharmed."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Engine:
+    """One vLLM engine and what is asked of it."""
+
+    def __init__(self, llm: Any) -> None:
+        self._llm = llm
+        self._engine = llm.llm_engine
+        self._tokenizer = llm.get_tokenizer()
+        self._num_requests = 0
+
+    def generate(
+        self, requests: Sequence[Mapping[str, Any]], concurrency: int, progress: Progress
+    ) -> dict[str, Any]:
+        """One pass in a closed loop: exactly `concurrency` requests in flight while any wait.
+
+        The prefix cache is emptied first, so that no pass gains from an earlier one.
+        """
+        prepared = [(self._token_ids(each), self._sampling_params(each)) for each in requests]
+        self._llm.reset_prefix_cache()
+        before = self._draft_counters()
+        pending = deque(range(len(prepared)))
+        answers: dict[int, Answer] = {}
+        in_flight: dict[str, Answer] = {}
+        told_at = start = time.perf_counter()
+        while pending or in_flight:
+            while pending and len(in_flight) < concurrency:
+                index = pending.popleft()
+                request_id, answer = self._submit(*prepared[index])
+                answers[index] = in_flight[request_id] = answer
+            for output in self._engine.step():
+                in_flight[output.request_id].add(output)
+                if output.finished:
+                    del in_flight[output.request_id]
+            if time.perf_counter() - told_at >= PROGRESS_INTERVAL_S:
+                told_at = time.perf_counter()
+                progress(
+                    num_finished=len(answers) - len(in_flight),
+                    num_output_tokens=sum(len(each.token_ids) for each in answers.values()),
+                )
+        wall_s = time.perf_counter() - start
+        after = self._draft_counters()
+        generations = [answers[index].to_json() for index in range(len(prepared))]
+        drafts = None if after is None else _grown(after, before)
+        if drafts is not None and len(generations) == 1 and generations[0]["drafts"] is None:
+            # Older vLLM counts for the whole engine only; alone, the engine is the request.
+            generations[0]["drafts"] = drafts
+        return {"generations": generations, "wall_s": wall_s, "drafts": drafts}
+
+    def score(self, prompt_token_ids: Sequence[int], token_ids: Sequence[int]) -> list[Any]:
+        """Each of `token_ids` under this engine's distribution, from one prefill.
+
+        Sampling masks (a grammar, allowed tokens) are not applied: these are the model's own
+        log-probabilities.
+        """
+        from vllm import SamplingParams
+
+        sequence = [*prompt_token_ids, *token_ids]
+        params = SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=1, detokenize=True)
+        request_id = self._add(sequence, params)
+        scored: Sequence[Mapping[int, Any]] = ()
+        while self._engine.has_unfinished_requests():
+            for output in self._engine.step():
+                if output.request_id == request_id and output.prompt_logprobs:
+                    scored = output.prompt_logprobs
+        return [
+            _token_score(token_id, scored[len(prompt_token_ids) + index])
+            for index, token_id in enumerate(token_ids)
+        ]
+
+    def _token_ids(self, request: Mapping[str, Any]) -> list[int]:
+        try:
+            encoded = self._tokenizer.apply_chat_template(
+                list(request["messages"]), add_generation_prompt=True, tokenize=True
+            )
+        except Exception as error:
+            raise Refused("request", f"the chat template failed: {error}") from error
+        # transformers 5 answers a mapping where 4 answered the list itself.
+        return list(encoded["input_ids"] if isinstance(encoded, Mapping) else encoded)
+
+    def _sampling_params(self, request: Mapping[str, Any]) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        fields = {key: value for key, value in request.items() if key not in NOT_SAMPLING}
+        constraint = _constraint(request)
+        try:
+            if constraint is not None:
+                fields["structured_outputs"] = constraint
+            return SamplingParams(**fields, output_kind=RequestOutputKind.DELTA)
+        except (TypeError, ValueError) as error:
+            raise Refused("request", f"vLLM refused the sampling parameters: {error}") from error
+
+    def _submit(self, token_ids: Sequence[int], params: Any) -> tuple[str, Answer]:
+        return self._add(token_ids, params), Answer(token_ids)
+
+    def _add(self, token_ids: Sequence[int], params: Any) -> str:
+        request_id = f"specdec-{self._num_requests}"
+        self._num_requests += 1
+        try:
+            self._engine.add_request(request_id, {"prompt_token_ids": list(token_ids)}, params)
+        except (TypeError, ValueError) as error:
+            raise Refused("request", f"vLLM refused the request: {error}") from error
+        return request_id
+
+    def _draft_counters(self) -> dict[str, Any] | None:
+        """vLLM's cumulative counters, summed over data-parallel engines; `None` without
+        speculation."""
+        counted: dict[str, Any] = {
+            "num_drafts": 0,
+            "num_draft_tokens": 0,
+            "num_accepted_tokens": 0,
+            "num_accepted_tokens_per_pos": [],
+        }
+        seen = False
+        for metric in self._llm.get_metrics():
+            name = metric.name.removeprefix("vllm:spec_decode_")
+            if name not in counted:
+                continue
+            seen = True
+            if name == "num_accepted_tokens_per_pos":
+                counted[name] = _sum_per_pos(counted[name], metric.values)
+            else:
+                counted[name] += metric.value
+        return counted if seen else None
+
+
+class Answer:
+    """One request's answer as it grows, chunk by chunk."""
+
+    def __init__(self, prompt_token_ids: Sequence[int]) -> None:
+        self.prompt_token_ids = list(prompt_token_ids)
+        self.token_ids: list[int] = []
+        self._text: list[str] = []
+        self._num_steps = 0
+        self._last: Any = None
+
+    def add(self, output: Any) -> None:
+        completion = output.outputs[0]
+        self.token_ids.extend(completion.token_ids)
+        self._text.append(completion.text)
+        self._num_steps += bool(completion.token_ids)
+        self._last = output
+
+    def to_json(self) -> dict[str, Any]:
+        completion = self._last.outputs[0]
+        times = self._last.metrics
+        decode_s = times.last_token_ts - times.first_token_ts
+        num_decoded = len(self.token_ids) - 1
+        return {
+            "prompt_token_ids": self.prompt_token_ids,
+            "token_ids": self.token_ids,
+            "text": "".join(self._text),
+            "finish_reason": completion.finish_reason,
+            "stop_reason": completion.stop_reason,
+            "num_steps": self._num_steps,
+            "ttft_ms": times.first_token_latency * 1000,
+            "tpot_ms": decode_s / num_decoded * 1000 if num_decoded > 0 else None,
+            "drafts": _request_drafts(getattr(completion, "spec_decode_metrics", None)),
+        }
+
+
+NOT_SAMPLING = frozenset({"messages", "response_format", "structured_outputs"})
+
+
+def _constraint(request: Mapping[str, Any]) -> Any:
+    """vLLM's structured-output parameters out of the OpenAI fields, or `None`."""
+    from vllm.sampling_params import StructuredOutputsParams
+
+    response_format = request.get("response_format")
+    if response_format is None:
+        declared = request.get("structured_outputs")
+        return None if declared is None else StructuredOutputsParams(**declared)
+    if response_format["type"] == "json_object":
+        return StructuredOutputsParams(json_object=True)
+    return StructuredOutputsParams(json=response_format["json_schema"]["schema"])
+
+
+def _request_drafts(metrics: Any) -> dict[str, Any] | None:
+    """Draft counters of one request from vLLM's histogram of accepted tokens per draft.
+
+    `None` where vLLM tells nothing: an older vLLM, no speculation, or a request ended by a stop
+    string.
+    """
+    if metrics is None:
+        return None
+    histogram = list(metrics.histogram)
+    return {
+        "num_drafts": sum(histogram),
+        "num_draft_tokens": metrics.num_draft_tokens,
+        "num_accepted_tokens": sum(accepted * count for accepted, count in enumerate(histogram)),
+        "num_accepted_tokens_per_pos": [
+            sum(histogram[position:]) for position in range(1, len(histogram))
+        ],
+    }
+
+
+def _sum_per_pos(left: Sequence[int], right: Sequence[int]) -> list[int]:
+    length = max(len(left), len(right))
+    return [
+        sum(values[position] for values in (left, right) if position < len(values))
+        for position in range(length)
+    ]
+
+
+def _grown(after: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    if before is None:
+        return dict(after)
+    grown: dict[str, Any] = {
+        name: after[name] - before[name]
+        for name in ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
+    }
+    name = "num_accepted_tokens_per_pos"
+    grown[name] = _sum_per_pos(after[name], [-count for count in before[name]])
+    return grown
+
+
+def _token_score(token_id: int, candidates: Mapping[int, Any]) -> dict[str, Any]:
+    own = candidates[token_id]
+    argmax_token_id, argmax = min(candidates.items(), key=lambda item: item[1].rank)
+    return {
+        "token_id": token_id,
+        "text": own.decoded_token,
+        "logprob": own.logprob,
+        "rank": own.rank,
+        "argmax_token_id": argmax_token_id,
+        "argmax_text": argmax.decoded_token,
+        "argmax_logprob": argmax.logprob,
+    }
+
+
+def _load(engine_args: Mapping[str, Any]) -> Engine:
+    """Starts the engine. Names vLLM does not know are refused before anything is loaded."""
+    from vllm import LLM
+    from vllm.config import SpeculativeConfig
+    from vllm.engine.arg_utils import EngineArgs
+
+    known = {field.name for field in dataclasses.fields(EngineArgs)}
+    _refuse_unknown("engine_args", engine_args, known)
+    arguments: dict[str, Any] = {**engine_args, "disable_log_stats": False}
+    if (speculative := engine_args.get("speculative_config")) is not None:
+        speculative_known = {field.name for field in dataclasses.fields(SpeculativeConfig)}
+        _refuse_unknown("speculative_config", speculative, speculative_known)
+        if "per_request_spec_decode_metrics" in known:
+            arguments["per_request_spec_decode_metrics"] = "detailed"
+    return Engine(LLM(**arguments))
+
+
+def _refuse_unknown(where: str, given: Mapping[str, Any], known: set[str]) -> None:
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"\nhint: did you mean `{near[0]}`?" if near else ""
+            raise Refused("config", f"this vLLM does not know `{key}` in `{where}`{hint}")
+
+
+def _environment() -> dict[str, Any]:
+    """Versions under this interpreter. Importing is the proof that vLLM can be imported."""
+    import torch
+    import vllm
+
+    driver = None
+    if torch.cuda.is_available():
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            driver = pynvml.nvmlSystemGetDriverVersion()
+        except Exception:
+            driver = None
+    return {
+        "vllm": vllm.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "cuda": torch.version.cuda,
+        "driver": driver,
+    }
+
+
+def _resolved(config: Any) -> dict[str, Any]:
+    """What vLLM made of the arguments, so that a difference between two engines is seen."""
+    paths = (
+        "model_config.dtype",
+        "model_config.max_model_len",
+        "model_config.enforce_eager",
+        "model_config.quantization",
+        "scheduler_config.async_scheduling",
+        "scheduler_config.max_num_seqs",
+        "scheduler_config.max_num_batched_tokens",
+        "scheduler_config.max_num_scheduled_tokens",
+        "scheduler_config.enable_chunked_prefill",
+        "cache_config.block_size",
+        "cache_config.cache_dtype",
+        "cache_config.num_gpu_blocks",
+        "cache_config.enable_prefix_caching",
+        "attention_config.backend",
+        "compilation_config.mode",
+        "compilation_config.cudagraph_mode",
+        "parallel_config.tensor_parallel_size",
+        "use_v2_model_runner",
+    )
+    return {path: _plain(_follow(config, path)) for path in paths}
+
+
+def _follow(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def _folder(model: str) -> str:
+    """The local folder of a model's configuration and tokenizer, fetched from the hub if need
+    be; the weights are left where they are."""
+    if Path(model).is_dir():
+        return model
+    from huggingface_hub import snapshot_download
+
+    return snapshot_download(model, allow_patterns=["*.json", "*.model", "*.txt", "*.jinja"])
+
+
+class Worker:
+    """Reads commands, answers them, and keeps the one engine."""
+
+    def __init__(self, commands: TextIO, replies: TextIO) -> None:
+        self._commands = commands
+        self._replies = replies
+        self._engine: Engine | None = None
+
+    def serve(self) -> None:
+        """Answers until `shutdown` or until the parent is gone."""
+        for line in self._commands:
+            command = json.loads(line)
+            if command["op"] == "shutdown":
+                self._send(result=None)
+                return
+            try:
+                self._send(result=self._answer(command))
+            except Refused as error:
+                self._send(error={"kind": error.kind, "message": str(error)})
+            except Exception as error:
+                traceback.print_exc()
+                kind = "unavailable" if isinstance(error, ImportError) else "failed"
+                self._send(error={"kind": kind, "message": f"{type(error).__name__}: {error}"})
+
+    def _answer(self, command: Mapping[str, Any]) -> Any:
+        operation = command["op"]
+        if operation == "hello":
+            return _environment()
+        if operation == "folder":
+            return _folder(command["model"])
+        if operation == "load":
+            return self._load(command["engine_args"])
+        if self._engine is None:
+            raise Refused("failed", f"`{operation}` needs a loaded engine")
+        if operation == "generate":
+            return self._engine.generate(
+                command["requests"], command["concurrency"], self._progress
+            )
+        if operation == "score":
+            return self._engine.score(command["prompt_token_ids"], command["token_ids"])
+        raise Refused("failed", f"no such command: {operation}")
+
+    def _load(self, engine_args: Mapping[str, Any]) -> dict[str, Any]:
+        start = time.perf_counter()
+        self._engine = _load(engine_args)
+        load_s = time.perf_counter() - start
+        return {
+            "load_s": load_s,
+            "config": _resolved(self._engine._engine.vllm_config),
+        }
+
+    def _progress(self, **facts: Any) -> None:
+        self._send(progress=facts)
+
+    def _send(self, **message: Any) -> None:
+        self._replies.write(json.dumps(message) + "\n")
+        self._replies.flush()
+
+
+def _die_with_parent() -> None:
+    """Asks Linux to end this process when pytest's ends, however it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _preload_openmp() -> None:
+    """Starts this program anew with Intel's OpenMP in front, where it is installed.
+
+    vLLM's CPU engine is far slower at speculation without it, and it must be there before the
+    process starts. Its place is known only under this interpreter.
+    """
+    preloaded = os.environ.get("LD_PRELOAD", "")
+    library = next(_openmp_libraries(), None)
+    if library is None or "libiomp5" in preloaded:
+        return
+    os.environ["LD_PRELOAD"] = f"{library}:{preloaded}".rstrip(":")
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+def _openmp_libraries() -> Iterator[Path]:
+    try:
+        files = importlib.metadata.files("intel-openmp") or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    for file in files:
+        if file.name == "libiomp5.so":
+            yield Path(str(file.locate())).resolve()
+
+
+def main() -> None:
+    _die_with_parent()
+    if os.environ.get("SPECDEC_DEVICE") == "cpu":
+        _preload_openmp()
+    commands_fd, replies_fd = (int(argument) for argument in sys.argv[1:3])
+    with (
+        os.fdopen(commands_fd, encoding="utf-8") as commands,
+        os.fdopen(replies_fd, "w", encoding="utf-8") as replies,
+    ):
+        Worker(commands, replies).serve()
+    # vLLM leaves threads behind that can hold up a clean exit; nothing is left to be saved.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

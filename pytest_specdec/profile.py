@@ -1,0 +1,252 @@
+"""Profiles: one named pair of engines with its settings and tolerances, from `specdec.toml`.
+
+    [profiles.my-model]
+    device = "gpu"
+    model = "org/target"
+    engine_args = { dtype = "bfloat16" }
+    speculative_config = { model = "org/draft", num_speculative_tokens = 4 }
+
+Every key is checked here, before any engine starts: unknown ones are refused with a suggestion,
+values by type and range. `engine_args` and `speculative_config` hold vLLM's own names; those are
+checked by the vLLM that will read them, before it loads anything. Floor 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pytest_specdec.errors import ConfigError, did_you_mean
+from pytest_specdec.table import Place
+
+Device = Literal["cpu", "gpu"]
+Layout = Literal["concurrent", "sequential"]
+
+# What the gate itself decides for both engines; a profile that set them would undo the pair.
+RESERVED_ENGINE_ARGS = {
+    "model": "set `model` of the profile",
+    "speculative_config": "set `speculative_config` of the profile",
+    "disable_log_stats": "the gate needs vLLM's counters and sets it",
+    "per_request_spec_decode_metrics": "the gate sets it where vLLM has it",
+}
+
+
+def _share(default: float, text: str) -> Any:
+    return field(default=default, metadata={"help": text, "min": 0.0, "max": 1.0})
+
+
+def _at_least(minimum: float, default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text, "min": minimum})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerances:
+    """How much worse than stored a number may be. All drops are relative: 0.05 is 5%."""
+
+    acceptance_rate_drop: float = _share(0.05, "fall of the acceptance rate that still passes")
+    mean_acceptance_length_drop: float = _share(
+        0.05, "fall of the mean acceptance length that still passes"
+    )
+    tokens_per_step_drop: float = _share(0.05, "fall of the tokens per step that still passes")
+    speedup_drop: float = _share(0.10, "fall of the speedup that still passes")
+    min_mean_acceptance_length: float = _at_least(
+        1.0, 1.05, "floor of the mean acceptance length, stored baseline or not"
+    )
+    min_speedup: float | None = _at_least(
+        0.0, None, "floor of the speedup, stored baseline or not; unset: no such floor"
+    )
+    confidence: float = field(
+        default=0.95,
+        metadata={"help": "confidence of one-sided bounds", "min": 0.5, "max": 0.9999},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long an engine may take. Held by pytest's side, so a hung engine cannot break them."""
+
+    import_s: float = _at_least(1, 180.0, "until vLLM is imported, in seconds")
+    load_s: float = _at_least(1, 900.0, "until the engine is loaded, in seconds")
+    silence_s: float = _at_least(
+        1, 120.0, "the longest silence while it generates or scores, in seconds"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requires:
+    """The accelerator a GPU profile needs; checked before any engine starts."""
+
+    num_gpus: int = _at_least(1, 1, "GPUs needed")
+    compute_capability: tuple[str, ...] = field(
+        default=(),
+        metadata={"help": 'accepted compute capabilities, such as "10.x" or "9.0"; empty: any'},
+    )
+    memory_gib: float = _at_least(0, 0.0, "memory of each GPU, in GiB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One named pair of engines: the same target model without and with speculation."""
+
+    name: str = field(metadata={"help": "the table's name"})
+    device: Device = field(metadata={"help": "`cpu` or `gpu`"})
+    model: str = field(metadata={"help": "target model: a folder beside the file, or a hub name"})
+    speculative_config: Mapping[str, Any] = field(
+        metadata={"help": "vLLM's `speculative_config` of the speculative engine"}
+    )
+    engine_args: Mapping[str, Any] = field(
+        default_factory=dict, metadata={"help": "vLLM's engine arguments, the same for both"}
+    )
+    env: Mapping[str, str] = field(
+        default_factory=dict, metadata={"help": "environment variables of both engines"}
+    )
+    layout: Layout = field(
+        default="concurrent",
+        metadata={
+            "help": "`concurrent`: both engines stay loaded and take turns; `sequential`: where "
+            "only one fits, the baseline engine makes all its passes first"
+        },
+    )
+    num_blocks: int = _at_least(1, 2, "ABBA blocks of timed passes; a block is two passes each")
+    setup: str | None = field(
+        default=None, metadata={"help": "the command that makes the model folder, for hints"}
+    )
+    tolerances: Tolerances = field(
+        default_factory=Tolerances, metadata={"help": "how much worse than stored still passes"}
+    )
+    timeouts: Timeouts = field(
+        default_factory=Timeouts, metadata={"help": "how long an engine may take"}
+    )
+    requires: Requires = field(
+        default_factory=Requires, metadata={"help": "the accelerator it needs"}
+    )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what both engines are told: a change explains a change in numbers."""
+        told = [self.device, self.model, self.engine_args, self.speculative_config, self.env]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiles:
+    """What `specdec.toml` holds.
+
+    Attributes:
+        path: the file.
+        profiles: by name, in file order.
+        default: name of the profile used on each device when none is chosen.
+    """
+
+    path: Path
+    profiles: Mapping[str, Profile]
+    default: Mapping[str, str]
+
+    def chosen(self, name: str) -> Profile:
+        """The profile of that name. Raises ConfigError with a suggestion."""
+        if name not in self.profiles:
+            raise ConfigError(
+                f"no profile `{name}` in `{self.path.name}`",
+                hint=did_you_mean(name, self.profiles),
+            )
+        return self.profiles[name]
+
+    def default_for(self, device: Device) -> Profile:
+        """The device's default: the one named in `[default]`, else its first in the file."""
+        if device in self.default:
+            return self.chosen(self.default[device])
+        for profile in self.profiles.values():
+            if profile.device == device:
+                return profile
+        raise ConfigError(
+            f"`{self.path.name}` has no profile for device: {device}",
+            hint=f'add a `[profiles.NAME]` table with `device = "{device}"`',
+        )
+
+
+def read_profiles(path: Path) -> Profiles:
+    """Reads `specdec.toml`.
+
+    Raises:
+        ConfigError: naming file and key, with a suggestion for unknown keys.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"no `{path.name}` in: {path.parent}",
+            hint="create it with a `[profiles.NAME]` table; the README shows one",
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"`{path.name}` cannot be read: {error}") from error
+    top = Place(path.name)
+    top.refuse_unknown(data, {"profiles", "default"})
+    tables = top.at("profiles").table(data.get("profiles", {}))
+    if not tables:
+        raise top.at("profiles").error("holds no `[profiles.NAME]` table")
+    profiles = {
+        name: _profile(name, top.at("profiles").at(name), table, path.parent)
+        for name, table in tables.items()
+    }
+    default = _default(top.at("default"), data.get("default", {}), profiles)
+    return Profiles(path=path, profiles=profiles, default=default)
+
+
+def _default(place: Place, value: Any, profiles: Mapping[str, Profile]) -> Mapping[str, str]:
+    table = place.table(value)
+    place.refuse_unknown(table, get_args(Device))
+    for device, name in table.items():
+        if name not in profiles:
+            hint = did_you_mean(str(name), profiles)
+            raise place.at(device).error(f"is no profile of this file: {name!r}", hint=hint)
+        if profiles[name].device != device:
+            raise place.at(device).error(
+                f"names `{name}`, a profile for device: {profiles[name].device}"
+            )
+    return table
+
+
+def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:
+    profile = place.build(Profile, value, name=name)
+    for key, reason in RESERVED_ENGINE_ARGS.items():
+        if key in profile.engine_args:
+            raise place.at("engine_args").at(key).error("cannot be set here", hint=reason)
+    _check_speculative_config(place.at("speculative_config"), profile.speculative_config)
+    speculative_config = dict(profile.speculative_config)
+    if "model" in speculative_config:
+        speculative_config["model"] = _model(speculative_config["model"], folder)
+    return dataclasses.replace(
+        profile, model=_model(profile.model, folder), speculative_config=speculative_config
+    )
+
+
+def _model(model: str, folder: Path) -> str:
+    """A folder beside `specdec.toml`, made absolute; hub names stay as they are.
+
+    `org/name` may be either: it is a folder only if it is there. What begins with `.`, `/` or `~`
+    can only be a folder.
+    """
+    path = folder / Path(model).expanduser()
+    is_folder = model.startswith((".", "/", "~")) or path.is_dir()
+    return str(path.resolve()) if is_folder else model
+
+
+def _check_speculative_config(place: Place, config: Mapping[str, Any]) -> None:
+    if not {"method", "model"} & set(config):
+        raise place.error("names neither `method` nor `model`")
+    for key in ("method", "model"):
+        if not isinstance(config.get(key, ""), str):
+            raise place.at(key).error(f"is not a string: {config[key]!r}")
+    for key in ("num_speculative_tokens", "prompt_lookup_min", "prompt_lookup_max"):
+        value = config.get(key, 1)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise place.at(key).error(f"is not a whole number of at least 1: {value!r}")
+    low, high = config.get("prompt_lookup_min", 1), config.get("prompt_lookup_max")
+    if high is not None and low > high:
+        raise place.at("prompt_lookup_min").error(f"is above `prompt_lookup_max`: {low} > {high}")
