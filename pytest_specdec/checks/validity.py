@@ -1,0 +1,58 @@
+"""Valid answers on both engines: what speculation owes to structured prompts.
+
+Under a constraint every answer of both engines must be valid. Without one a model may fail a
+prompt on its own; then only what was valid on the baseline engine must stay valid. Floor 2:
+imports from the floors below and its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.json_schema import check_json
+from pytest_specdec.checks.sql import check_sql
+from pytest_specdec.generation import Generation, Role
+from pytest_specdec.workload import Prompt
+
+Check = Callable[[Prompt, Generation], Finding | None]
+
+
+def checks_for(prompt: Prompt) -> tuple[Check, ...]:
+    """The checks that a prompt's declarations ask for."""
+    asked: list[Check] = []
+    if prompt.json_schema is not None:
+        asked.append(check_json)
+    if prompt.sql is not None:
+        asked.append(check_sql)
+    return tuple(asked)
+
+
+def judge_validity(
+    prompt: Prompt, *, baseline: Generation, speculative: Generation, check: Check
+) -> Finding | None:
+    """The defect of one prompt's pair of answers; `None` where speculation owes nothing.
+
+    The finding's kind is the one of the answer at fault, and its first fact says which engine gave
+    it and what the other one did.
+    """
+    on_baseline = check(prompt, baseline)
+    on_speculative = check(prompt, speculative)
+    if on_speculative is not None and (on_baseline is None or prompt.is_constrained):
+        return _attributed(on_speculative, "speculative", other=on_baseline)
+    if on_baseline is not None and prompt.is_constrained:
+        return _attributed(on_baseline, "baseline", other=on_speculative)
+    return None
+
+
+def _attributed(finding: Finding, role: Role, *, other: Finding | None) -> Finding:
+    other_role = "baseline" if role == "speculative" else "speculative"
+    others = "valid" if other is None else other.kind
+    fact = f"on the {role} engine; the {other_role} engine's answer: {others}"
+    hint = finding.hint
+    if other is not None and hint is None:
+        hint = "both engines fail, so look at the prompt and its constraint before speculation"
+    if role == "baseline" and other is None and hint is None:
+        hint = "the constraint does not hold without speculation either"
+    return replace(finding, facts=(fact, *finding.facts), hint=hint)
