@@ -1,0 +1,34 @@
+# `make help` lists what there is. PYTHON is only used to make .venv; everything runs under that.
+PYTHON ?= python3
+UV ?= uv
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo upgrade-demo test lint lock clean
+
+help: ## this list
+	@awk -F ":.*## " "/^[a-z-]+:.*## /{printf \"  make %-14s %s\\n\", \$$1, \$$2}" $(firstword $(MAKEFILE_LIST))
+
+setup: ## make .venv and the small model; under a second when nothing changed
+	@$(PYTHON) tools/setup.py
+
+demo: setup ## gate speculative decoding on this machine, with a small real model
+	$(BIN)/pytest suites --update-baselines=new
+
+upgrade-demo: setup ## gate an upgrade of vLLM: record with the old one, judge the new one
+	$(BIN)/python tools/upgrade_demo.py
+
+test: setup ## the tests of the plugin itself
+	$(BIN)/pytest
+
+lint: setup ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+lock: ## resolve requirements/cpu.in again into cpu.lock
+	UV="$(UV)" tools/lock.sh
+
+clean: ## remove everything that was made here
+	rm -rf .venv .venv-* .models .specdec dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
