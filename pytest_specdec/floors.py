@@ -1,0 +1,128 @@
+"""Floors: the lowest figure that passes, how it came about, and the verdict's text around it.
+
+What both judges share. Floor 3; pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_specdec.measurement import Measurement, is_nothing_drafted
+from pytest_specdec.stored_baseline import StoredWorkload, rounded
+from pytest_specdec.verdict import Verdict, VerdictKind, percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minimum:
+    """A floor of the profile, which holds with or without a stored baseline."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One figure and the lowest value it passes with; all rounded as stored figures are.
+
+    Attributes:
+        floor: `None` when nothing is stored and the profile sets no minimum.
+        origin: how the floor came about.
+        minimum: the profile's minimum, where that is the floor.
+    """
+
+    metric: str
+    now: float
+    stored: float | None
+    floor: float | None
+    origin: str | None
+    minimum: Minimum | None
+
+    @property
+    def has_fallen(self) -> bool:
+        return self.floor is not None and self.now < self.floor
+
+
+def line(
+    metric: str,
+    now: float,
+    *,
+    stored: float | None,
+    drop: float,
+    minimum: Minimum | None = None,
+) -> Line:
+    """The figure against the stored one less `drop`, or the profile's minimum if that is higher."""
+    floor, origin, binding = None, None, None
+    if stored is not None:
+        floor, origin = rounded(stored * (1 - drop)), f"stored less {percent(drop)}"
+    if minimum is not None and (floor is None or minimum.value > floor):
+        floor, origin = rounded(minimum.value), f"`{minimum.name}` of the profile"
+        binding = minimum
+    return Line(
+        metric=metric, now=rounded(now), stored=stored, floor=floor, origin=origin, minimum=binding
+    )
+
+
+def obstacles(
+    measurement: Measurement, stored: StoredWorkload | None, hardware_differences: Sequence[str]
+) -> tuple[str, ...]:
+    """Why the stored numbers are not to be compared with; empty when they are, or not there."""
+    if stored is None:
+        return ()
+    if stored.digest != measurement.workload_digest:
+        return (*hardware_differences, "the workload is not the one that was stored")
+    return tuple(hardware_differences)
+
+
+def verdict_of(
+    kind: VerdictKind,
+    measurement: Measurement,
+    figure: Line,
+    *,
+    update_command: str,
+    reasons: Sequence[str] = (),
+) -> Verdict:
+    """The verdict on one figure, with the next step for its kind."""
+    hints = {
+        "failed": f"if this is meant, record it: `{update_command}`",
+        "no stored baseline": f"record one: `{update_command}`",
+        "incomparable": f"record it again: `{update_command}`",
+    }
+    hint = hints.get(kind)
+    if kind == "failed" and figure.minimum is not None:
+        hint = (
+            "speculation does not pay here: change `speculative_config`, "
+            f"or lower `{figure.minimum.name}` of the profile"
+        )
+    return Verdict(
+        kind=kind,
+        metric=figure.metric,
+        workload=measurement.workload,
+        now=figure.now,
+        stored=figure.stored,
+        floor=figure.floor,
+        floor_origin=figure.origin,
+        reasons=tuple(reasons),
+        hint=hint,
+    )
+
+
+def unmeasured(measurement: Measurement, metric: str, why: str) -> Verdict:
+    """The verdict on figures that are not there; nothing drafted is the reason before others."""
+    if is_nothing_drafted(measurement.drafts):
+        why = f"nothing was drafted in {measurement.speculative.num_steps} steps"
+        hint = (
+            "see whether `speculative_config` took effect in the engine's log; "
+            "n-gram drafts only what the prompt already holds"
+        )
+    elif metric == "speedup":
+        hint = "passes of equal work need answers of equal length: set `ignore_eos` in the workload"
+    else:
+        hint = "vLLM counts drafts unless `disable_log_stats` is set"
+    return Verdict(
+        kind="unmeasured",
+        metric=metric,
+        workload=measurement.workload,
+        reasons=(why,),
+        hint=hint,
+    )

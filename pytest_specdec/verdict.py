@@ -1,0 +1,106 @@
+"""Verdicts: what the gate says of one metric of one workload, and what that does to the build.
+
+A verdict's `str` is the failure text. `judge` makes verdicts. Floor 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+VerdictKind = Literal[
+    "passed", "failed", "inconclusive", "no stored baseline", "incomparable", "unmeasured"
+]
+ALWAYS_FAILING: frozenset[VerdictKind] = frozenset({"failed", "unmeasured"})
+
+# The metric of a verdict on counters that contradict themselves: no number of that run is one.
+DRAFT_COUNTERS = "draft counters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One judgement, with the numbers it was made on.
+
+    Attributes:
+        metric: what was judged; of several that fell, the one furthest below its floor.
+        now: the measured figure.
+        low, high: one-sided bounds of `now`, where it scatters.
+        confidence: of each bound by itself.
+        stored: the stored figure.
+        floor: the lowest figure that passes.
+        floor_origin: how the floor came about.
+        reasons: what else there is to say, each a line.
+        hint: what to do next.
+    """
+
+    kind: VerdictKind
+    metric: str
+    workload: str
+    now: float | None = None
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None
+    stored: float | None = None
+    floor: float | None = None
+    floor_origin: str | None = None
+    reasons: tuple[str, ...] = ()
+    hint: str | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind}: {self.metric} of `{self.workload}`"
+
+    def __str__(self) -> str:
+        lines = [self.title]
+        if self.now is not None:
+            lines.append(f"now: {number(self.now)}")
+        if self.low is not None and self.high is not None and self.confidence is not None:
+            lines.append(f"interval: {_interval(self.low, self.high, self.confidence)}")
+        if self.stored is not None:
+            lines.append(f"stored: {number(self.stored)}")
+        if self.floor is not None:
+            lines.append(f"floor: {number(self.floor)} ({self.floor_origin})")
+        lines.extend(self.reasons)
+        if self.hint is not None:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a verdict does to its test.
+
+    Attributes:
+        message: the failure text, or the reason of the skip on one line; empty for a pass.
+    """
+
+    kind: Literal["pass", "fail", "skip"]
+    message: str
+
+
+def outcome(verdict: Verdict, *, strict: bool) -> Outcome:
+    """A pass is a pass, and what failed or was not measured fails. What could not be decided fails
+    a gate (`strict`) and skips elsewhere: it is never a pass."""
+    if verdict.kind == "passed":
+        return Outcome(kind="pass", message="")
+    if strict or verdict.kind in ALWAYS_FAILING:
+        return Outcome(kind="fail", message=str(verdict))
+    told = (verdict.title, *verdict.reasons, verdict.hint)
+    return Outcome(kind="skip", message="; ".join(part for part in told if part))
+
+
+def number(value: float) -> str:
+    """A figure as messages show it: no coarser than it is stored."""
+    return f"{value:.6g}"
+
+
+def percent(share: float) -> str:
+    """A share as messages show it."""
+    return f"{100 * share:.3g}%"
+
+
+def _interval(low: float, high: float, confidence: float) -> str:
+    if math.isinf(high):
+        return "unbounded (one pair of passes shows no scatter)"
+    return f"{low:.4g} to {high:.4g} (each bound at {percent(confidence)} confidence)"
