@@ -5,7 +5,8 @@ One JSON object a line. An optional first line describes the workload and gives 
     {"workload": {"description": "...", "concurrency": 1}, "defaults": {"max_tokens": 96}}
     {"id": "first", "messages": [{"role": "user", "content": "..."}], "expect": {...}}
 
-A prompt's fields are merged over `defaults`. What a prompt declares decides which checks it gets:
+A prompt's fields are merged over `defaults`: a key of the prompt replaces the whole value of the
+default. Blank lines are skipped. What a prompt declares decides which checks it gets:
 `response_format` and `structured_outputs` constrain the engine, `expect` says what a valid answer
 is. Floor 0: imports only its own floor.
 """
@@ -14,55 +15,37 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_specdec.errors import WorkloadError, did_you_mean
-
-SAMPLING_FIELDS = frozenset(
-    {
-        "max_tokens",
-        "min_tokens",
-        "temperature",
-        "top_p",
-        "top_k",
-        "seed",
-        "stop",
-        "stop_token_ids",
-        "ignore_eos",
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-        "bad_words",
-        "allowed_token_ids",
-    }
+from pytest_specdec.expectations import SqlExpectation, read_expectations
+from pytest_specdec.json_schemas import JsonSchema
+from pytest_specdec.json_text import JsonError, loads, shortened
+from pytest_specdec.request_fields import (
+    REQUEST_FIELDS,
+    SAMPLING_FIELDS,
+    Place,
+    check_request,
+    is_int,
 )
-REQUEST_FIELDS = SAMPLING_FIELDS | {"messages", "response_format", "structured_outputs"}
+
+__all__ = [
+    "REQUEST_FIELDS",
+    "SAMPLING_FIELDS",
+    "Prompt",
+    "SqlExpectation",
+    "Workload",
+    "read_workload",
+]
+
 PROMPT_FIELDS = REQUEST_FIELDS | {"id", "expect"}
 HEADER_FIELDS = frozenset({"workload", "defaults"})
 WORKLOAD_FIELDS = frozenset({"description", "concurrency"})
-EXPECT_FIELDS = frozenset({"json_schema", "sql"})
-SQL_FIELDS = frozenset({"dialect", "ddl", "statement"})
-RESPONSE_FORMATS = frozenset({"json_schema", "json_object"})
-STRUCTURED_OUTPUTS = frozenset({"regex", "choice", "grammar"})
-ROLES = frozenset({"system", "user", "assistant"})
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlExpectation:
-    """What a valid SQL answer is.
-
-    Attributes:
-        dialect: sqlglot's name for it, such as `sqlite`.
-        ddl: the `CREATE TABLE` statements that names are resolved against.
-        statement: the kind the answer must be: `select`, `insert`, `update` or `delete`.
-    """
-
-    dialect: str
-    ddl: str
-    statement: str
+_ID = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +55,15 @@ class Prompt:
     Attributes:
         id: unique in its workload.
         request: the request body sent to the engine, OpenAI field names.
-        json_schema: the JSON Schema a valid answer satisfies, or `None`. `response_format` of
-            type `json_schema` declares it; `expect.json_schema` may declare a stricter one.
+        json_schema: the JSON Schema a valid answer satisfies, or `None`. `expect.json_schema`
+            declares it, or else `response_format`, whose type `json_object` means any object.
         sql: what a valid SQL answer is, or `None`.
         line: where it stands in its file, 1-based.
     """
 
     id: str
     request: Mapping[str, Any]
-    json_schema: Mapping[str, Any] | bool | None
+    json_schema: JsonSchema | None
     sql: SqlExpectation | None
     line: int
 
@@ -128,4 +111,97 @@ def read_workload(path: Path) -> Workload:
     Raises:
         WorkloadError: naming file, line and key.
     """
-    raise NotImplementedError
+    objects = _read_objects(path)
+    header: Mapping[str, Any] = {}
+    if objects and HEADER_FIELDS & objects[0][1].keys():
+        place, header = objects.pop(0)
+        _check_header(place, header)
+    if not objects:
+        raise Place(path=path, line=1).refusal(
+            "the workload holds no prompt", hint='add a line `{"id": ..., "messages": [...]}`'
+        )
+    prompts: dict[str, Prompt] = {}
+    for place, fields in objects:
+        prompt = _read_prompt(place, fields, header.get("defaults", {}))
+        if prompt.id in prompts:
+            raise place.refusal(
+                f"`id` is taken: `{prompt.id}`",
+                hint=f"line {prompts[prompt.id].line} has it; an id names one prompt",
+            )
+        prompts[prompt.id] = prompt
+    about = header.get("workload", {})
+    return Workload(
+        name=path.stem,
+        path=path,
+        description=about.get("description", ""),
+        concurrency=about.get("concurrency", 1),
+        prompts=tuple(prompts.values()),
+    )
+
+
+def _read_objects(path: Path) -> list[tuple[Place, Mapping[str, Any]]]:
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise Place(path=path, line=1).refusal(f"the file cannot be read: {reason}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise Place(path=path, line=line).refusal(
+            f"not UTF-8, at byte {error.start}: {error.object[error.start]:#04x}",
+            hint="save the file as UTF-8",
+        ) from None
+    objects = []
+    for number, row in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        if row.strip():
+            place = Place(path=path, line=number)
+            objects.append((place, _read_object(place, row)))
+    return objects
+
+
+def _read_object(place: Place, line: str) -> Mapping[str, Any]:
+    try:
+        value = loads(line)
+    except JsonError as error:
+        column = "" if error.position is None else f" at column {error.position + 1}"
+        raise place.refusal(
+            f"not JSON{column}: {error.fact}", hint="one JSON object stands on each line"
+        ) from None
+    if not isinstance(value, Mapping):
+        raise place.refusal(f"not a JSON object: {shortened(value)}", hint="one prompt a line")
+    return value
+
+
+def _check_header(place: Place, header: Mapping[str, Any]) -> None:
+    place.check_keys("the header", header, HEADER_FIELDS)
+    about = place.check_object("workload", header.get("workload", {}))
+    place.check_keys("`workload`", about, WORKLOAD_FIELDS)
+    if not isinstance(about.get("description", ""), str):
+        raise place.wrong("workload.description", about["description"], "a string")
+    if not is_int(about.get("concurrency", 1), least=1):
+        raise place.wrong("workload.concurrency", about["concurrency"], "an integer of at least 1")
+    defaults = place.check_object("defaults", header.get("defaults", {}))
+    place.check_keys("`defaults`", defaults, PROMPT_FIELDS - {"id"})
+
+
+def _read_prompt(place: Place, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> Prompt:
+    if HEADER_FIELDS & own.keys():
+        raise place.refusal("a header after the first line", hint="one header, before all prompts")
+    place.check_keys("the prompt", own, PROMPT_FIELDS)
+    prompt_id = own.get("id")
+    if not isinstance(prompt_id, str) or not _ID.fullmatch(prompt_id):
+        raise place.refusal(
+            "`id` is missing" if prompt_id is None else f"`id` is no name: {shortened(prompt_id)}",
+            hint="letters, digits, `.`, `_` and `-`: the id is part of the test's name",
+        )
+    fields = {**defaults, **own}
+    request = {key: value for key, value in fields.items() if key in REQUEST_FIELDS}
+    check_request(place, request)
+    json_schema, sql = read_expectations(place, request, fields.get("expect", {}))
+    return Prompt(
+        id=prompt_id,
+        request=request,
+        json_schema=json_schema,
+        sql=sql,
+        line=place.line,
+    )

@@ -62,12 +62,12 @@ class _Defect(Exception):
 def _check_start(text: str, dialect: str) -> None:
     """Refuses what sqlglot reads in every dialect and only some databases do."""
     import sqlglot
-    from sqlglot.tokens import TokenType
 
     kinds = [token.token_type for token in sqlglot.tokenize(text, dialect=dialect)]
-    if kinds[0] is TokenType.FROM and dialect not in _FROM_FIRST:
+    comma, from_ = sqlglot.TokenType.COMMA, sqlglot.TokenType.FROM
+    if kinds[0] is from_ and dialect not in _FROM_FIRST:
         raise _Defect("invalid SQL", f"a query cannot begin with FROM: {quoted(text)}")
-    if dialect not in _TRAILING_COMMA and (TokenType.COMMA, TokenType.FROM) in pairwise(kinds):
+    if dialect not in _TRAILING_COMMA and (comma, from_) in pairwise(kinds):
         raise _Defect("invalid SQL", f"a comma stands before FROM: {quoted(text)}")
 
 
