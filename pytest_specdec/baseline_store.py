@@ -77,10 +77,13 @@ class BaselineStore:
         """
         path = self.path(baseline.hardware_key, baseline.profile)
         data = _rounded_all(baseline.to_json())
-        defect = _defect(data)
+        try:
+            text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+            defect = _defect(data)
+        except ValueError as error:
+            defect = str(error)
         if defect is not None:
             raise StoredBaselineError(f"`{path}` is not written: {defect}")
-        text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _replace(path, text + "\n")
