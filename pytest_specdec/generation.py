@@ -88,9 +88,12 @@ class Pass:
     def output_tokens_per_s(self) -> float:
         return self.num_output_tokens / self.wall_s
 
-    @property
-    def token_ids(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(generation.token_ids for generation in self.generations)
+    def generation(self, prompt_id: str) -> Generation:
+        """The answer to one prompt. Raises KeyError for a prompt the pass does not hold."""
+        for generation in self.generations:
+            if generation.prompt_id == prompt_id:
+                return generation
+        raise KeyError(prompt_id)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -123,13 +126,6 @@ class Run:
     def generations(self) -> tuple[Generation, ...]:
         """The first pass's answers: what the checks read."""
         return self.passes[0].generations
-
-    def generation(self, prompt_id: str) -> Generation:
-        """The answer to one prompt. Raises KeyError for a prompt the run does not hold."""
-        for generation in self.generations:
-            if generation.prompt_id == prompt_id:
-                return generation
-        raise KeyError(prompt_id)
 
     @property
     def drafts(self) -> DraftCounters | None:
@@ -165,6 +161,10 @@ class RunPair:
     @property
     def workload(self) -> str:
         return self.baseline.workload
+
+    def run(self, role: Role) -> Run:
+        """One engine's run."""
+        return self.baseline if role == "baseline" else self.speculative
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -41,7 +41,10 @@ def loads(text: str) -> Any:
     except JsonError:
         raise
     except json.JSONDecodeError as error:
-        raise JsonError(error.msg[:1].lower() + error.msg[1:], error.pos) from None
+        fact = error.msg[:1].lower() + error.msg[1:].removesuffix(" starting at").removesuffix(
+            " at"
+        )
+        raise JsonError(fact, error.pos) from None
     except RecursionError:
         raise JsonError("nested too deeply to be read") from None
     except ValueError:  # Python's limit on the digits of an integer

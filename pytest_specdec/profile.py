@@ -13,7 +13,6 @@ checked by the vLLM that will read them, before it loads anything. Floor 1.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import tomllib
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pytest_specdec.errors import ConfigError, did_you_mean
+from pytest_specdec.generation import Role
 from pytest_specdec.table import Place
 
 Device = Literal["cpu", "gpu"]
@@ -95,6 +95,7 @@ class Profile:
     """One named pair of engines: the same target model without and with speculation."""
 
     name: str = field(metadata={"help": "the table's name"})
+    root: Path = field(metadata={"help": "the file's folder, which model folders are beside"})
     device: Device = field(metadata={"help": "`cpu` or `gpu`"})
     model: str = field(metadata={"help": "target model: a folder beside the file, or a hub name"})
     speculative_config: Mapping[str, Any] = field(
@@ -126,6 +127,26 @@ class Profile:
     requires: Requires = field(
         default_factory=Requires, metadata={"help": "the accelerator it needs"}
     )
+
+    @property
+    def target_model(self) -> str:
+        """The target as vLLM is told it: an absolute folder, or a hub name."""
+        return _model(self.model, self.root)
+
+    @property
+    def draft_model(self) -> str | None:
+        """The draft model likewise; `None` for methods without one, such as n-gram."""
+        model = self.speculative_config.get("model")
+        return None if model is None else _model(model, self.root)
+
+    def engine_arguments(self, role: Role) -> dict[str, Any]:
+        """vLLM's arguments of one engine of the pair; speculation is all they differ in."""
+        arguments: dict[str, Any] = {**self.engine_args, "model": self.target_model}
+        if role == "speculative":
+            arguments["speculative_config"] = dict(self.speculative_config)
+            if self.draft_model is not None:
+                arguments["speculative_config"]["model"] = self.draft_model
+        return arguments
 
     @property
     def digest(self) -> str:
@@ -213,17 +234,12 @@ def _default(place: Place, value: Any, profiles: Mapping[str, Profile]) -> Mappi
 
 
 def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:
-    profile = place.build(Profile, value, name=name)
+    profile = place.build(Profile, value, name=name, root=folder)
     for key, reason in RESERVED_ENGINE_ARGS.items():
         if key in profile.engine_args:
             raise place.at("engine_args").at(key).error("cannot be set here", hint=reason)
     _check_speculative_config(place.at("speculative_config"), profile.speculative_config)
-    speculative_config = dict(profile.speculative_config)
-    if "model" in speculative_config:
-        speculative_config["model"] = _model(speculative_config["model"], folder)
-    return dataclasses.replace(
-        profile, model=_model(profile.model, folder), speculative_config=speculative_config
-    )
+    return profile
 
 
 def _model(model: str, folder: Path) -> str:

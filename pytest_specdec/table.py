@@ -58,14 +58,15 @@ class Place:
             if name not in table and each.default is MISSING and each.default_factory is MISSING:
                 raise self.error(f"lacks `{name}`: {each.metadata['help']}")
         checked = {
-            name: self.at(name)._checked(hints[name], fields[name], table[name]) for name in table
+            name: self.at(name).checked(hints[name], fields[name], table[name]) for name in table
         }
         return cls(**given, **checked)
 
-    def _checked(self, hint: Any, field: Field[Any], value: Any) -> Any:
+    def checked(self, hint: Any, field: Field[Any], value: Any) -> Any:
+        """`value` as the field's type, within the field's range."""
         if dataclasses.is_dataclass(hint):
             return self.build(hint, value)  # type: ignore[arg-type]
-        value = self._typed(hint, value)
+        value = self.typed(hint, value)
         low, high = field.metadata.get("min"), field.metadata.get("max")
         if low is not None and value < low:
             raise self.error(f"is below {low:g}: {value!r}")
@@ -73,11 +74,12 @@ class Place:
             raise self.error(f"is above {high:g}: {value!r}")
         return value
 
-    def _typed(self, hint: Any, value: Any) -> Any:
+    def typed(self, hint: Any, value: Any) -> Any:
+        """`value` as the type `hint`."""
         origin = get_origin(hint)
         if origin in (Union, types.UnionType):
             # `X | None`: TOML has no null, so a present key is an X.
-            return self._typed(next(arg for arg in get_args(hint) if arg is not type(None)), value)
+            return self.typed(next(arg for arg in get_args(hint) if arg is not type(None)), value)
         if origin is Literal:
             if value not in get_args(hint):
                 hint_text = did_you_mean(str(value), get_args(hint))
@@ -86,17 +88,18 @@ class Place:
         if origin is tuple:
             if not isinstance(value, list):
                 raise self.error(f"is not a list: {value!r}")
-            return tuple(self._typed(get_args(hint)[0], each) for each in value)
+            return tuple(self.typed(get_args(hint)[0], each) for each in value)
         if isinstance(origin, type) and issubclass(origin, Mapping):
             of = get_args(hint)[1]
             return {
-                key: each if of is Any else self.at(key)._typed(of, each)
+                key: each if of is Any else self.at(key).typed(of, each)
                 for key, each in self.table(value).items()
             }
         return self._scalar(hint, value)
 
     def _scalar(self, kind: type, value: Any) -> Any:
-        accepted = (int, float) if kind is float else (kind,)
+        # A bool is an int to Python, and a whole number is a fine float to a person.
+        accepted = (int, float) if kind is float else kind
         if not isinstance(value, accepted) or (kind is not bool and isinstance(value, bool)):
             raise self.error(f"is not {WORDS[kind]}: {value!r}")
-        return float(value) if kind is float else value
+        return value

@@ -72,6 +72,12 @@ class Prompt:
         """Whether the engine is held to a grammar, so that every answer must be valid."""
         return "response_format" in self.request or "structured_outputs" in self.request
 
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the answer is determined, so that both engines must give the same tokens.
+        A workload that says nothing of temperature means 0."""
+        return not self.request.get("temperature", 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:

@@ -69,11 +69,10 @@ def _violation(prompt: Prompt, value: Any, schema: JsonSchema) -> Finding | None
     best = best_match(errors)
     if best is None:
         return None
-    facts = [
-        f"at {pointer(best.absolute_path)}: {shortened(best.instance)}",
-        f"breaks `{best.validator}`: {shortened(best.validator_value)}",
-        f"in words: {shortened_text(best.message, 200)}",
-    ]
+    facts = [f"at {pointer(best.absolute_path)}: {shortened(best.instance)}"]
+    if isinstance(best.validator, str):  # a schema that is `false` has no keyword
+        facts.append(f"breaks `{best.validator}`: {shortened(best.validator_value)}")
+    facts.append(f"in words: {shortened_text(best.message, 200)}")
     if len(errors) > 1:
         facts.append(f"violations of the schema in all: {len(errors)}")
     return Finding(kind="schema violation", prompt_id=prompt.id, facts=tuple(facts))

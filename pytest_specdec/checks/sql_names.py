@@ -1,9 +1,8 @@
-"""Resolves every table and column of a parsed SQL statement against declared tables.
+"""Resolves every table and column of a parsed SQL query against declared tables.
 
-Scopes, aliases, CTEs and the dialect's rules for case are sqlglot's (`optimizer.qualify`). An
-UPDATE or a DELETE is read as the SELECT that would find its rows; for an INSERT the column list and
-the number of values are checked. What stands in ON CONFLICT is left to the database. Floor 2:
-imports from the floors below; `sqlglot` is imported on use.
+Scopes, aliases, CTEs and the dialect's rules for case are sqlglot's (`optimizer.qualify`); what it
+leaves open is checked beside it. Floor 2: imports from the floors below; `sqlglot` is imported on
+use.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 from pytest_specdec.errors import did_you_mean
 from pytest_specdec.json_text import shortened_text
-from pytest_specdec.sql_tables import Tables, name_rules
+from pytest_specdec.sql_tables import Tables
 
 _ROW_IDS = {"sqlite": {"rowid", "oid", "_rowid_"}, "duckdb": {"rowid"}}
 
@@ -33,30 +32,7 @@ class Unresolved(ValueError):
         self.hint = hint
 
 
-def resolve(statement: Any, tables: Tables, *, dialect: str) -> None:
-    """Resolves all names of one statement.
-
-    Raises:
-        Unresolved: for the first that is not declared, and where columns differ in number.
-    """
-    from sqlglot import exp
-    from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
-
-    rules = name_rules(dialect)
-    tree = normalize_identifiers(statement.copy(), dialect=rules)
-    names = _Names(tables, rules)
-    if isinstance(tree, exp.Insert):
-        _resolve_insert(tree, names, dialect)
-    elif isinstance(tree, exp.Update):
-        _resolve_update(tree, names)
-    elif isinstance(tree, exp.Delete):
-        sources = [tree.this, *(tree.args.get("using") or ())]
-        names.resolve_query(_as_select(tree, sources, expressions=()))
-    else:
-        names.resolve_query(tree)
-
-
-class _Names:
+class DeclaredTables:
     """The declared tables, as sqlglot's optimizer wants them."""
 
     def __init__(self, tables: Tables, rules: str) -> None:
@@ -181,92 +157,3 @@ def _check_set_operations(query: Any) -> None:
                 f"{operation.key.upper()} of {len(left)} and {len(right)} columns",
                 kind="wrong number of values",
             )
-
-
-def _resolve_insert(tree: Any, names: _Names, dialect: str) -> None:
-    from sqlglot import exp
-
-    target = tree.this
-    table = target.this if isinstance(target, exp.Schema) else target
-    known = names.columns(table)
-    listed = [each.name for each in target.expressions] if isinstance(target, exp.Schema) else []
-    _check_columns(listed, table, known)
-    source = tree.expression
-    if isinstance(source, exp.Values):
-        for row in source.expressions:
-            items = row.expressions if isinstance(row, exp.Tuple) else [row]
-            _check_width(len(items), listed, known, dialect)
-            values = [each.copy() for each in items if not isinstance(each, exp.Var)]
-            names.resolve_query(_as_select(tree, (), expressions=values))
-    elif isinstance(source, exp.Query):
-        query = source.copy()
-        if tree.args.get("with_") is not None and not query.args.get("with_"):
-            query.set("with_", tree.args["with_"].copy())
-        selected = names.resolve_query(query).named_selects
-        if "*" not in selected:
-            _check_width(len(selected), listed, known, dialect)
-    returning = tree.args.get("returning")
-    if returning is not None:
-        names.resolve_query(_as_select(tree, [table], expressions=()))
-
-
-def _check_columns(listed: list[str], table: Any, known: list[str]) -> None:
-    for position, column in enumerate(listed):
-        if column not in known:
-            raise Unresolved(
-                f"unknown column of `{table.name}`: `{column}`", hint=did_you_mean(column, known)
-            )
-        if column in listed[:position]:
-            raise Unresolved(f"column listed twice: `{column}`", kind="repeated column")
-
-
-def _check_width(num_values: int, listed: list[str], known: list[str], dialect: str) -> None:
-    columns = listed or known
-    may_be_fewer = not listed and dialect == "postgres"  # the rest take their defaults
-    if num_values > len(columns) or (num_values < len(columns) and not may_be_fewer):
-        raise Unresolved(
-            f"{num_values} values for {len(columns)} columns",
-            hint="the columns are " + ", ".join(f"`{column}`" for column in columns),
-            kind="wrong number of values",
-        )
-
-
-def _resolve_update(tree: Any, names: _Names) -> None:
-    from sqlglot import exp
-
-    known = names.columns(tree.this)
-    for assignment in tree.expressions:
-        target = assignment.this
-        if isinstance(target, exp.Column) and not tree.this.args.get("joins"):
-            _check_columns([target.name], tree.this, known)
-    source = tree.args.get("from_")
-    sources = [tree.this, *([] if source is None else [source.this])]
-    values = [each.expression.copy() for each in tree.expressions if each.expression is not None]
-    names.resolve_query(_as_select(tree, sources, expressions=values))
-
-
-def _as_select(tree: Any, sources: Iterable[Any], *, expressions: Iterable[Any]) -> Any:
-    """The SELECT over `sources` with the WHERE, RETURNING and WITH of a writing statement."""
-    from sqlglot import exp
-
-    select = exp.Select(expressions=list(expressions))
-    returning = tree.args.get("returning")
-    if returning is not None and sources:
-        for each in returning.expressions:
-            select.append("expressions", each.copy())
-    if not select.expressions:
-        select.append("expressions", exp.Literal.number(1))
-    for position, source in enumerate(sources):
-        table = source.copy()
-        joins = table.args.get("joins") or []
-        table.set("joins", None)
-        if position == 0:
-            select.set("from_", exp.From(this=table))
-        else:
-            select.append("joins", exp.Join(this=table, kind="CROSS"))
-        for join in joins:
-            select.append("joins", join.copy())
-    for key in ("where", "with_"):
-        if tree.args.get(key) is not None:
-            select.set(key, tree.args[key].copy())
-    return select

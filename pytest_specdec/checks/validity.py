@@ -7,7 +7,7 @@ imports from the floors below and its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pytest_specdec.checks.finding import Finding
@@ -17,16 +17,13 @@ from pytest_specdec.generation import Generation, Role
 from pytest_specdec.workload import Prompt
 
 Check = Callable[[Prompt, Generation], Finding | None]
+CHECKS: Mapping[str, Check] = {"json": check_json, "sql": check_sql}
 
 
-def checks_for(prompt: Prompt) -> tuple[Check, ...]:
-    """The checks that a prompt's declarations ask for."""
-    asked: list[Check] = []
-    if prompt.json_schema is not None:
-        asked.append(check_json)
-    if prompt.sql is not None:
-        asked.append(check_sql)
-    return tuple(asked)
+def checks_for(prompt: Prompt) -> Mapping[str, Check]:
+    """The checks that a prompt's declarations ask for, by the names its test items have."""
+    declared = {"json": prompt.json_schema, "sql": prompt.sql}
+    return {name: CHECKS[name] for name, value in declared.items() if value is not None}
 
 
 def judge_validity(

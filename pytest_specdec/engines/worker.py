@@ -33,6 +33,26 @@ from pathlib import Path
 from typing import Any, TextIO
 
 PROGRESS_INTERVAL_S = 0.5
+RESOLVED = (
+    "model_config.dtype",
+    "model_config.max_model_len",
+    "model_config.enforce_eager",
+    "model_config.quantization",
+    "scheduler_config.async_scheduling",
+    "scheduler_config.max_num_seqs",
+    "scheduler_config.max_num_batched_tokens",
+    "scheduler_config.max_num_scheduled_tokens",
+    "scheduler_config.enable_chunked_prefill",
+    "cache_config.block_size",
+    "cache_config.cache_dtype",
+    "cache_config.num_gpu_blocks",
+    "cache_config.enable_prefix_caching",
+    "attention_config.backend",
+    "compilation_config.mode",
+    "compilation_config.cudagraph_mode",
+    "parallel_config.tensor_parallel_size",
+    "use_v2_model_runner",
+)
 PR_SET_PDEATHSIG = 1
 Progress = Callable[..., None]
 
@@ -68,21 +88,26 @@ class Engine:
         answers: dict[int, Answer] = {}
         in_flight: dict[str, Answer] = {}
         told_at = start = time.perf_counter()
-        while pending or in_flight:
-            while pending and len(in_flight) < concurrency:
-                index = pending.popleft()
-                request_id, answer = self._submit(*prepared[index])
-                answers[index] = in_flight[request_id] = answer
-            for output in self._engine.step():
-                in_flight[output.request_id].add(output)
-                if output.finished:
-                    del in_flight[output.request_id]
-            if time.perf_counter() - told_at >= PROGRESS_INTERVAL_S:
-                told_at = time.perf_counter()
-                progress(
-                    num_finished=len(answers) - len(in_flight),
-                    num_output_tokens=sum(len(each.token_ids) for each in answers.values()),
-                )
+        try:
+            while pending or in_flight:
+                while pending and len(in_flight) < concurrency:
+                    index = pending.popleft()
+                    token_ids, params = prepared[index]
+                    request_id = self._add(token_ids, params)
+                    answers[index] = in_flight[request_id] = Answer(token_ids)
+                for output in self._engine.step():
+                    in_flight[output.request_id].add(output)
+                    if output.finished:
+                        del in_flight[output.request_id]
+                if time.perf_counter() - told_at >= PROGRESS_INTERVAL_S:
+                    told_at = time.perf_counter()
+                    progress(
+                        num_finished=len(answers) - len(in_flight),
+                        num_output_tokens=sum(len(each.token_ids) for each in answers.values()),
+                    )
+        finally:
+            # A refused prompt must not leave the others running into the next pass.
+            self._engine.abort_request(list(in_flight))
         wall_s = time.perf_counter() - start
         after = self._draft_counters()
         generations = [answers[index].to_json() for index in range(len(prepared))]
@@ -113,6 +138,10 @@ class Engine:
             for index, token_id in enumerate(token_ids)
         ]
 
+    def resolved_config(self) -> dict[str, Any]:
+        """What vLLM made of its arguments, so that a difference between two engines is seen."""
+        return {path: _plain(_follow(self._engine.vllm_config, path)) for path in RESOLVED}
+
     def _token_ids(self, request: Mapping[str, Any]) -> list[int]:
         try:
             encoded = self._tokenizer.apply_chat_template(
@@ -127,7 +156,8 @@ class Engine:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
-        fields = {key: value for key, value in request.items() if key not in NOT_SAMPLING}
+        given = {key: value for key, value in request.items() if key not in NOT_SAMPLING}
+        fields = {"temperature": 0, **given}
         constraint = _constraint(request)
         try:
             if constraint is not None:
@@ -135,9 +165,6 @@ class Engine:
             return SamplingParams(**fields, output_kind=RequestOutputKind.DELTA)
         except (TypeError, ValueError) as error:
             raise Refused("request", f"vLLM refused the sampling parameters: {error}") from error
-
-    def _submit(self, token_ids: Sequence[int], params: Any) -> tuple[str, Answer]:
-        return self._add(token_ids, params), Answer(token_ids)
 
     def _add(self, token_ids: Sequence[int], params: Any) -> str:
         request_id = f"specdec-{self._num_requests}"
@@ -322,31 +349,6 @@ def _environment() -> dict[str, Any]:
     }
 
 
-def _resolved(config: Any) -> dict[str, Any]:
-    """What vLLM made of the arguments, so that a difference between two engines is seen."""
-    paths = (
-        "model_config.dtype",
-        "model_config.max_model_len",
-        "model_config.enforce_eager",
-        "model_config.quantization",
-        "scheduler_config.async_scheduling",
-        "scheduler_config.max_num_seqs",
-        "scheduler_config.max_num_batched_tokens",
-        "scheduler_config.max_num_scheduled_tokens",
-        "scheduler_config.enable_chunked_prefill",
-        "cache_config.block_size",
-        "cache_config.cache_dtype",
-        "cache_config.num_gpu_blocks",
-        "cache_config.enable_prefix_caching",
-        "attention_config.backend",
-        "compilation_config.mode",
-        "compilation_config.cudagraph_mode",
-        "parallel_config.tensor_parallel_size",
-        "use_v2_model_runner",
-    )
-    return {path: _plain(_follow(config, path)) for path in paths}
-
-
 def _follow(value: Any, path: str) -> Any:
     for name in path.split("."):
         value = getattr(value, name, None)
@@ -415,7 +417,7 @@ class Worker:
         load_s = time.perf_counter() - start
         return {
             "load_s": load_s,
-            "config": _resolved(self._engine._engine.vllm_config),
+            "config": self._engine.resolved_config(),
         }
 
     def _progress(self, **facts: Any) -> None:
@@ -457,6 +459,7 @@ def _openmp_libraries() -> Iterator[Path]:
 
 
 def main() -> None:
+    """Serves one parent until it says `shutdown` or is gone."""
     _die_with_parent()
     if os.environ.get("SPECDEC_DEVICE") == "cpu":
         _preload_openmp()

@@ -1,0 +1,1 @@
+"""Engines: a target model with or without speculation, each in a process of its own."""

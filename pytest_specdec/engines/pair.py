@@ -1,0 +1,227 @@
+"""The pair of engines of one profile: started once, taking turns once over each workload.
+
+Floor 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_specdec.engines.process import ProcessEngine
+from pytest_specdec.engines.protocol import Progress
+from pytest_specdec.errors import (
+    ConfigError,
+    EngineDied,
+    EngineStartError,
+    EngineTimeout,
+    EngineUnavailable,
+    SpecdecError,
+)
+from pytest_specdec.generation import ROLES, Pass, Role, Run, RunPair
+from pytest_specdec.model_files import check_folder, check_vocabulary
+from pytest_specdec.profile import Profile
+from pytest_specdec.workload import Prompt, Workload
+
+ABBA: tuple[Role, ...] = ("baseline", "speculative", "speculative", "baseline")
+WARM_UP_TOKENS = 8
+# After one of these no engine of the pair can be asked again; a refused request is not among them.
+FATAL = (ConfigError, EngineUnavailable, EngineStartError, EngineDied, EngineTimeout)
+Announce = Callable[[str], None]
+
+
+class EnginePair:
+    """Both engines of a profile.
+
+    Nothing starts before it is asked for, and then once: runs are kept by workload, so any number
+    of tests may ask for them. When an engine fails, everything asked of the pair later fails at
+    once with the same cause.
+
+    Args:
+        profile: what to start.
+        python: the interpreter that has vLLM.
+        log_folder: where each engine's log goes.
+        workloads: all workloads that will be asked for; the sequential layout runs them all on
+            one engine before it starts the other.
+        announce: told in words what goes on, often; for people who wait.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        python: Path,
+        log_folder: Path,
+        workloads: Sequence[Workload] = (),
+        announce: Announce = lambda _: None,
+    ) -> None:
+        self.profile = profile
+        self.num_starts: dict[Role, int] = dict.fromkeys(ROLES, 0)
+        self._python = python
+        self._log_folder = log_folder
+        self._workloads = {workload.path: workload for workload in workloads}
+        self._announce = announce
+        self._engines: dict[Role, ProcessEngine] = {}
+        self._loaded: set[Role] = set()
+        self._passes: dict[tuple[Path, Role], tuple[Pass, ...]] = {}
+        self._failure: SpecdecError | None = None
+
+    def start(self) -> None:
+        """Starts the engines' processes, checks what can be checked without loading, and waits
+        until vLLM is imported. Cheap to call again.
+
+        Raises:
+            ModelError: a model folder is missing, or target and draft do not fit together.
+            EngineUnavailable: the interpreter cannot import vLLM, or only its CPU build.
+        """
+        if self._engines:
+            return
+        for model in (self.profile.target_model, self.profile.draft_model):
+            if model is not None:
+                check_folder(model, self.profile)
+        first, *others = ROLES if self.profile.layout == "concurrent" else ROLES[:1]
+        # The processes import side by side; only then is either waited for.
+        for role in (first, *others):
+            self._spawn(role)
+        self._announce("importing vLLM")
+        versions = self._engines[first].versions()
+        if self.profile.device == "gpu" and versions["cuda"] is None:
+            raise EngineUnavailable(
+                f"profile `{self.profile.name}` needs a GPU, but vLLM {versions['vllm']} under "
+                f"this interpreter cannot use one: {self._python}",
+                hint="install vLLM's CUDA build there, or name another interpreter with "
+                "`--specdec-python PATH`",
+            )
+        self._check_draft(self._engines[first])
+
+    def engine(self, role: Role) -> ProcessEngine:
+        """The loaded engine of that role. In the sequential layout the other one ends for it.
+
+        Raises:
+            SpecdecError: what kept it from loading.
+        """
+        with self._remembering():
+            self.start()
+            if self.profile.layout == "sequential":
+                for other in [each for each in self._engines if each != role]:
+                    self._end(other)
+            if role not in self._engines:
+                self._spawn(role)
+            if role not in self._loaded:
+                self._announce(f"loading the {role} engine")
+                facts = self._engines[role].load()
+                self._loaded.add(role)
+                self._announce(f"{role} engine loaded in {facts.load_s:.1f} s")
+            return self._engines[role]
+
+    def run(self, workload: Workload) -> RunPair:
+        """Both engines' runs over a workload; taken on the first call, kept for later ones."""
+        if (workload.path, "speculative") not in self._passes:
+            with self._remembering():
+                self._take(workload)
+        return RunPair(
+            baseline=self._kept(workload, "baseline"),
+            speculative=self._kept(workload, "speculative"),
+            order=self._order(),
+        )
+
+    def close(self) -> None:
+        """Ends both engines and all they started."""
+        for role in list(self._engines):
+            self._end(role)
+
+    @contextmanager
+    def _remembering(self) -> Iterator[None]:
+        """Keeps a fatal failure, and answers every later call with it instead of trying again."""
+        if self._failure is not None:
+            cause = str(self._failure).partition("\n")[0]
+            raise EngineDied(
+                f"not run, because earlier {cause}",
+                hint=f"see the first error of profile `{self.profile.name}`",
+            )
+        try:
+            yield
+        except FATAL as error:
+            self._failure = error
+            self.close()
+            raise
+
+    def _order(self) -> tuple[Role, ...]:
+        if self.profile.layout == "concurrent":
+            return ABBA * self.profile.num_blocks
+        return tuple(sorted(ABBA * self.profile.num_blocks))
+
+    def _take(self, workload: Workload) -> None:
+        if self.profile.layout == "concurrent":
+            self._take_passes(workload, self._order())
+            return
+        planned = {**self._workloads, workload.path: workload}
+        for role in ROLES:
+            for each in planned.values():
+                if (each.path, role) not in self._passes:
+                    self._take_passes(each, [turn for turn in self._order() if turn == role])
+
+    def _take_passes(self, workload: Workload, order: Sequence[Role]) -> None:
+        roles = [role for role in ROLES if role in order]
+        for role in roles:
+            self._warm_up(role, workload)
+        taken: dict[Role, list[Pass]] = {role: [] for role in roles}
+        for number, role in enumerate(order, start=1):
+            engine = self.engine(role)
+            what = f"{workload.name}: {role} engine, pass {number} of {len(order)}"
+            taken[role].append(
+                engine.generate(
+                    workload.prompts,
+                    concurrency=workload.concurrency,
+                    progress=self._progress(what, len(workload.prompts)),
+                )
+            )
+        for role in roles:
+            self._passes[workload.path, role] = tuple(taken[role])
+
+    def _warm_up(self, role: Role, workload: Workload) -> None:
+        """A few tokens of every prompt: grammars and kernels are compiled before a clock runs."""
+        engine = self.engine(role)
+        what = f"{workload.name}: warming up the {role} engine"
+        engine.generate(
+            [_shortened(prompt) for prompt in workload.prompts],
+            concurrency=workload.concurrency,
+            progress=self._progress(what, len(workload.prompts)),
+        )
+
+    def _progress(self, what: str, num_prompts: int) -> Progress:
+        self._announce(what)
+        return lambda facts: self._announce(
+            f"{what}: {facts['num_finished']} of {num_prompts} prompts"
+        )
+
+    def _kept(self, workload: Workload, role: Role) -> Run:
+        return Run(role=role, workload=workload.name, passes=self._passes[workload.path, role])
+
+    def _spawn(self, role: Role) -> None:
+        log_path = self._log_folder / f"{self.profile.name}-{role}.log"
+        self._engines[role] = ProcessEngine(
+            self.profile, role, python=self._python, log_path=log_path
+        )
+        self.num_starts[role] += 1
+
+    def _end(self, role: Role) -> None:
+        self._engines.pop(role).close()
+        self._loaded.discard(role)
+
+    def _check_draft(self, engine: ProcessEngine) -> None:
+        """Only a draft model of its own has a vocabulary of its own."""
+        draft = self.profile.draft_model
+        if draft is None or self.profile.speculative_config.get("method") not in (
+            None,
+            "draft_model",
+        ):
+            return
+        check_vocabulary(engine.folder(self.profile.target_model), engine.folder(draft))
+
+
+def _shortened(prompt: Prompt) -> Prompt:
+    tokens = min(WARM_UP_TOKENS, prompt.request["max_tokens"])
+    return replace(prompt, request={**prompt.request, "max_tokens": tokens, "min_tokens": 0})
