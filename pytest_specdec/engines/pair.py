@@ -5,13 +5,13 @@ Floor 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_specdec.engines.process import ProcessEngine
-from pytest_specdec.engines.protocol import Progress
+from pytest_specdec.engines.protocol import EngineFacts, Progress
 from pytest_specdec.errors import (
     ConfigError,
     EngineDied,
@@ -43,8 +43,6 @@ class EnginePair:
         profile: what to start.
         python: the interpreter that has vLLM.
         log_folder: where each engine's log goes.
-        workloads: all workloads that will be asked for; the sequential layout runs them all on
-            one engine before it starts the other.
         announce: told in words what goes on, often; for people who wait.
     """
 
@@ -54,19 +52,40 @@ class EnginePair:
         *,
         python: Path,
         log_folder: Path,
-        workloads: Sequence[Workload] = (),
         announce: Announce = lambda _: None,
     ) -> None:
         self.profile = profile
         self.num_starts: dict[Role, int] = dict.fromkeys(ROLES, 0)
         self._python = python
         self._log_folder = log_folder
-        self._workloads = {workload.path: workload for workload in workloads}
+        self._workloads: dict[Path, Workload] = {}
+        self._versions: Mapping[str, str | None] = {}
         self._announce = announce
         self._engines: dict[Role, ProcessEngine] = {}
         self._loaded: set[Role] = set()
         self._passes: dict[tuple[Path, Role], tuple[Pass, ...]] = {}
         self._failure: SpecdecError | None = None
+        self.facts: dict[Role, EngineFacts] = {}
+
+    @property
+    def versions(self) -> Mapping[str, str | None]:
+        """Of vLLM and what is under it; empty before the pair has started."""
+        return self._versions
+
+    def plan(self, workloads: Iterable[Workload]) -> None:
+        """Names the workloads that will be asked for; the sequential layout runs them all on one
+        engine before it starts the other."""
+        self._workloads = {workload.path: workload for workload in workloads}
+
+    def check_models(self) -> None:
+        """Refuses model folders that are missing or incomplete, without starting anything.
+
+        Raises:
+            ModelError: naming the folder and the way to make it.
+        """
+        for model in (self.profile.target_model, self.profile.draft_model):
+            if model is not None:
+                check_folder(model, self.profile)
 
     def start(self) -> None:
         """Starts the engines' processes, checks what can be checked without loading, and waits
@@ -78,19 +97,18 @@ class EnginePair:
         """
         if self._engines:
             return
-        for model in (self.profile.target_model, self.profile.draft_model):
-            if model is not None:
-                check_folder(model, self.profile)
+        self.check_models()
         first, *others = ROLES if self.profile.layout == "concurrent" else ROLES[:1]
         # The processes import side by side; only then is either waited for.
         for role in (first, *others):
             self._spawn(role)
         self._announce("importing vLLM")
-        versions = self._engines[first].versions()
-        if self.profile.device == "gpu" and versions["cuda"] is None:
+        self._versions = self._engines[first].versions()
+        if self.profile.device == "gpu" and self._versions["cuda"] is None:
+            version = self._versions["vllm"]
             raise EngineUnavailable(
-                f"profile `{self.profile.name}` needs a GPU, but vLLM {versions['vllm']} under "
-                f"this interpreter cannot use one: {self._python}",
+                f"profile `{self.profile.name}` needs a GPU, but vLLM {version} under this "
+                f"interpreter cannot use one: {self._python}",
                 hint="install vLLM's CUDA build there, or name another interpreter with "
                 "`--specdec-python PATH`",
             )
@@ -111,7 +129,7 @@ class EnginePair:
                 self._spawn(role)
             if role not in self._loaded:
                 self._announce(f"loading the {role} engine")
-                facts = self._engines[role].load()
+                facts = self.facts[role] = self._engines[role].load()
                 self._loaded.add(role)
                 self._announce(f"{role} engine loaded in {facts.load_s:.1f} s")
             return self._engines[role]

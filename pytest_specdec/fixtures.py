@@ -1,0 +1,90 @@
+"""Fixtures for tests of one's own: the engines, a workload, its runs, its stored numbers. Floor 5.
+
+    @pytest.mark.specdec("prompts/orders.jsonl")
+    def test_no_answer_apologises(runs):
+        assert not any("sorry" in each.text for each in runs.speculative.generations)
+
+Heavy rooms are imported inside the fixtures: this module is loaded in every pytest session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_specdec.engines.pair import EnginePair
+    from pytest_specdec.engines.protocol import Engine
+    from pytest_specdec.gate import ProfileGate
+    from pytest_specdec.generation import RunPair
+    from pytest_specdec.stored_baseline import StoredBaseline
+    from pytest_specdec.workload import Workload
+
+PROFILE_FIXTURE = "specdec_profile"
+
+
+@pytest.fixture(scope="session")
+def specdec_profile(request: pytest.FixtureRequest) -> ProfileGate:
+    """The profile under test; a test that uses any of our fixtures runs once for each."""
+    from pytest_specdec.session import GateSession
+
+    with _message_only():
+        session = GateSession.of(request.config)
+        session.skip_without_engines()
+        return session.profile(request.param)
+
+
+@pytest.fixture(scope="session")
+def engine_pair(specdec_profile: ProfileGate) -> EnginePair:
+    """Both engines of the profile, started on first use and once."""
+    return specdec_profile.pair
+
+
+@pytest.fixture
+def baseline_engine(engine_pair: EnginePair) -> Engine:
+    """The loaded target model without speculation."""
+    with _message_only():
+        return engine_pair.engine("baseline")
+
+
+@pytest.fixture
+def speculative_engine(engine_pair: EnginePair) -> Engine:
+    """The loaded target model with speculation."""
+    with _message_only():
+        return engine_pair.engine("speculative")
+
+
+@pytest.fixture
+def workload(request: pytest.FixtureRequest) -> Workload:
+    """The workload named by the test's `specdec` marker, relative to the test's file."""
+    from pytest_specdec.session import marked_workload
+
+    with _message_only():
+        return marked_workload(request.node)
+
+
+@pytest.fixture
+def runs(specdec_profile: ProfileGate, workload: Workload) -> RunPair:
+    """Both engines' runs over the workload, taken once per session."""
+    with _message_only():
+        return specdec_profile.assessment(workload).runs
+
+
+@pytest.fixture
+def stored_baseline(specdec_profile: ProfileGate) -> StoredBaseline | None:
+    """The profile's stored baseline on this hardware; `None` when there is none."""
+    return specdec_profile.stored
+
+
+@contextmanager
+def _message_only() -> Iterator[None]:
+    """Our errors are messages for people: no traceback."""
+    from pytest_specdec.errors import SpecdecError
+
+    try:
+        yield
+    except SpecdecError as error:
+        pytest.fail(str(error), pytrace=False)

@@ -1,0 +1,157 @@
+"""What the command line, the ini file and the environment ask for; read once. Floor 5.
+
+Imported by every pytest session that has the plugin installed, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+UPDATE_CHOICES = ("all", "new")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """One session's wishes.
+
+    Attributes:
+        is_gpu: `--specdec-gpu`.
+        update: which stored numbers to write: `all`, `new` (missing ones only) or none.
+        update_in_ci: whether that is meant even in CI.
+        profile_names: profiles asked for by name.
+        python: the interpreter that has vLLM.
+        config_file: `specdec.toml`.
+        suite_folders: where `.jsonl` files are workloads.
+        baselines_folder: where stored baselines lie.
+        report_folder: where `report.json` and the engines' logs go.
+        is_ci: whether this is a CI environment.
+    """
+
+    is_gpu: bool
+    update: Literal["all", "new"] | None
+    update_in_ci: bool
+    profile_names: tuple[str, ...]
+    python: Path
+    config_file: Path
+    suite_folders: tuple[Path, ...]
+    baselines_folder: Path
+    report_folder: Path
+    is_ci: bool
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether an option, rather than a suite's mere presence, asks for engines."""
+        return self.is_gpu or bool(self.profile_names) or self.update is not None
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether this is a gate, where what could not be decided fails."""
+        return self.is_gpu or self.is_ci or bool(self.profile_names)
+
+    @property
+    def update_command(self) -> str:
+        """The command that records what this session measured."""
+        chosen = [f"--specdec-profile {name}" for name in self.profile_names]
+        gpu = ["--specdec-gpu"] if self.is_gpu else []
+        folder = self.suite_folders[0].name if self.suite_folders else ""
+        return " ".join(["pytest", folder, *gpu, *chosen, "--update-baselines"])
+
+    @classmethod
+    def from_pytest_config(cls, config: pytest.Config) -> Options:
+        root = config.rootpath
+
+        def setting(option: str, ini: str) -> str:
+            given = config.getoption(option)
+            return str(given if given is not None else config.getini(ini))
+
+        return cls(
+            is_gpu=config.getoption("specdec_gpu"),
+            update=config.getoption("update_baselines"),
+            update_in_ci=config.getoption("update_baselines_in_ci"),
+            profile_names=_names(config),
+            python=_interpreter(setting("specdec_python_option", "specdec_python"), root),
+            config_file=root / str(config.getini("specdec_config")),
+            suite_folders=tuple(root / each for each in config.getini("specdec_suites")),
+            baselines_folder=root / setting("specdec_baselines_option", "specdec_baselines"),
+            report_folder=root / setting("specdec_report_option", "specdec_report"),
+            is_ci=os.environ.get("CI", "").lower() not in {"", "0", "false"},
+        )
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declares the options and their ini twins."""
+    group = parser.getgroup("specdec", "gate for speculative decoding in vLLM")
+    group.addoption(
+        "--specdec-gpu",
+        action="store_true",
+        help="gate the GPU profile; without a GPU it accepts this is an error, never a skip",
+    )
+    group.addoption(
+        "--specdec-profile",
+        dest="specdec_profile_option",
+        action="append",
+        metavar="NAME",
+        help="gate this profile of specdec.toml; may be given again for another one",
+    )
+    group.addoption(
+        "--update-baselines",
+        nargs="?",
+        const="all",
+        type=_update_mode,
+        metavar="all|new",
+        help="write the measured numbers to the stored baselines: `all` (the default) replaces "
+        "those of the workloads that ran, `new` only adds missing ones",
+    )
+    group.addoption(
+        "--update-baselines-in-ci",
+        action="store_true",
+        help="let --update-baselines write in a CI environment too",
+    )
+    for name, default, meaning in (
+        ("python", sys.executable, "interpreter that has vLLM; pytest's own need not"),
+        ("baselines", "baselines", "folder of the stored baselines"),
+        ("report", ".specdec", "folder for report.json and the engines' logs"),
+    ):
+        group.addoption(
+            f"--specdec-{name}",
+            dest=f"specdec_{name}_option",
+            metavar="PATH" if name == "python" else "DIR",
+            help=f"{meaning} (ini: specdec_{name})",
+        )
+        parser.addini(f"specdec_{name}", f"{meaning}; relative to rootdir", default=default)
+    parser.addini("specdec_profile", "profiles to gate by name", type="args", default=[])
+    parser.addini("specdec_config", "the file that holds the profiles", default="specdec.toml")
+    parser.addini(
+        "specdec_suites",
+        "folders whose .jsonl files are workloads, relative to rootdir",
+        type="args",
+        default=["suites"],
+    )
+
+
+def _names(config: pytest.Config) -> tuple[str, ...]:
+    named = config.getoption("specdec_profile_option") or config.getini("specdec_profile")
+    return tuple(dict.fromkeys(named))
+
+
+def _update_mode(value: str) -> str:
+    if value not in UPDATE_CHOICES:
+        raise argparse.ArgumentTypeError(
+            f"`{value}` is neither `all` nor `new`; put paths before the option, or write "
+            "--update-baselines=all"
+        )
+    return value
+
+
+def _interpreter(named: str, root: Path) -> Path:
+    """A path relative to rootdir; a bare name is looked up on PATH when it is started. Links are
+    kept as they are: a virtual environment's interpreter is one."""
+    path = Path(named).expanduser()
+    return root / path if len(path.parts) > 1 else path

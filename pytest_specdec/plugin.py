@@ -1,0 +1,149 @@
+"""pytest's hooks, each a few lines that ask the right room. Floor 5.
+
+Loaded in every session of every project that has this package installed: until a workload, one of
+our fixtures or one of our options appears, nothing else of the package is imported.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_specdec.fixtures import (
+    PROFILE_FIXTURE,
+    baseline_engine,
+    engine_pair,
+    runs,
+    specdec_profile,
+    speculative_engine,
+    stored_baseline,
+    workload,
+)
+from pytest_specdec.options import Options, add_options
+
+if TYPE_CHECKING:
+    from pytest_specdec.session import GateSession
+    from pytest_specdec.suite import WorkloadFile
+
+__all__ = [
+    "baseline_engine",
+    "engine_pair",
+    "runs",
+    "specdec_profile",
+    "speculative_engine",
+    "stored_baseline",
+    "workload",
+]
+
+ACTIVE = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "specdec(workload): names the `.jsonl` workload of a test's `workload` and `runs` "
+        "fixtures, relative to the test's file",
+    )
+    if not config.option.help and Options.from_pytest_config(config).is_explicit:
+        _session(config).check()
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> WorkloadFile | None:
+    if file_path.suffix != ".jsonl" or not _is_in_suite(file_path, parent.config):
+        return None
+    from pytest_specdec.suite import WorkloadFile
+
+    _session(parent.config)
+    return WorkloadFile.from_parent(parent, path=file_path)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if PROFILE_FIXTURE in metafunc.fixturenames:
+        names = [each.profile.name for each in _session(metafunc.config).profile_gates()]
+        metafunc.parametrize(PROFILE_FIXTURE, names, indirect=True, scope="session")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # All of a profile's tests together: its engines are started once.
+    order: dict[str | None, int] = {None: 0}
+    for item in items:
+        order.setdefault(_profile_name(item), len(order))
+    items.sort(key=lambda item: order[_profile_name(item)])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    config = session.config
+    if config.option.collectonly:
+        return
+    planned: dict[str, dict[Path, Any]] = {}
+    for item in session.items:
+        if (name := _profile_name(item)) is not None:
+            planned.setdefault(name, {}).update(_planned(item))
+    has_error = _has_session(config) and not _session(config).profile_gates()
+    if planned or has_error:
+        _session(config).start({name: [*each.values()] for name, each in planned.items()})
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    return _session(config).header() if _has_session(config) else []
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if _has_session(session.config):
+        is_complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        _session(session.config).finish(is_complete=is_complete)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    lines = list(_session(config).summary()) if _has_session(config) else []
+    if lines:
+        terminalreporter.section("speculative decoding gate")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _has_session(config):
+        _session(config).close()
+
+
+def _is_in_suite(file_path: Path, config: pytest.Config) -> bool:
+    folders = Options.from_pytest_config(config).suite_folders
+    return any(file_path.is_relative_to(folder) for folder in folders)
+
+
+def _profile_name(item: pytest.Item) -> str | None:
+    """The profile an item needs: its own, or that of our fixtures; `None` for all other items."""
+    if (own := getattr(item, "profile_name", None)) is not None:
+        return str(own)
+    callspec = getattr(item, "callspec", None)
+    return None if callspec is None else callspec.params.get(PROFILE_FIXTURE)
+
+
+def _planned(item: pytest.Item) -> dict[Path, Any]:
+    from pytest_specdec.session import planned_workload
+
+    planned = planned_workload(item)
+    return {} if planned is None else {planned.path: planned}
+
+
+def _has_session(config: pytest.Config) -> bool:
+    """Whether this session has anything to do with us; asking must not change the answer."""
+    return config.stash.get(ACTIVE, False)
+
+
+def _session(config: pytest.Config) -> GateSession:
+    from pytest_specdec.session import GateSession
+
+    config.stash[ACTIVE] = True
+    return GateSession.of(config)

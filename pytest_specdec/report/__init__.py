@@ -1,0 +1,1 @@
+"""Reports: values in, text out; no pytest, no terminal. Floor 4."""

@@ -1,0 +1,100 @@
+"""What a session has to report on one profile; and one word for each workload. Floor 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_specdec.assessment import Assessment
+from pytest_specdec.baseline_update import DiffRow
+from pytest_specdec.engines.protocol import EngineFacts
+from pytest_specdec.floors import Line
+from pytest_specdec.generation import Role
+from pytest_specdec.hardware import Hardware
+from pytest_specdec.profile import Profile
+
+STORED = "stored"
+# The worst comes first: a workload is as good as its worst verdict.
+WORST_FIRST = (
+    "failed",
+    "unmeasured",
+    "incomparable",
+    "no stored baseline",
+    "inconclusive",
+    "passed",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadReport:
+    """One workload.
+
+    Attributes:
+        rate: acceptance rate now, stored and its floor; `None` when nothing was drafted.
+        is_stored_now: whether its numbers become the stored ones.
+    """
+
+    assessment: Assessment
+    rate: Line | None
+    is_stored_now: bool
+
+    @property
+    def verdict(self) -> str:
+        """One word, or a few, for the whole workload."""
+        if self.assessment.findings:
+            return "failed"
+        if self.is_stored_now:
+            return STORED
+        kinds = {verdict.kind for verdict in self.assessment.verdicts.values()}
+        return next(kind for kind in WORST_FIRST if kind in kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What a session wrote, or would not write, to one stored baseline.
+
+    Attributes:
+        path: the file; `None` when nothing was written.
+        rows: stored numbers that changed.
+        refused: why, by workload.
+    """
+
+    path: str | None
+    rows: Sequence[DiffRow]
+    refused: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileReport:
+    """One profile.
+
+    Attributes:
+        versions: of vLLM and what is under it.
+        stored_versions: those the stored numbers were recorded with, all distinct ones.
+        engines: what each loaded engine is.
+        num_starts: engine starts in this session.
+        unused: stored workloads that no test asked for.
+        update: `None` when none was asked for.
+    """
+
+    profile: Profile
+    hardware: Hardware
+    versions: Mapping[str, str | None]
+    stored_versions: Mapping[str, Sequence[str]]
+    engines: Mapping[Role, EngineFacts]
+    num_starts: Mapping[Role, int]
+    workloads: Sequence[WorkloadReport]
+    unused: Sequence[str]
+    update: Update | None
+
+    @property
+    def config_differences(self) -> Mapping[str, tuple[object, object]]:
+        """What vLLM resolved differently for the two engines: baseline's, then speculative's."""
+        if len(self.engines) < 2:
+            return {}
+        first, second = self.engines["baseline"].config, self.engines["speculative"].config
+        return {
+            key: (first.get(key), second.get(key))
+            for key in sorted(first.keys() | second.keys())
+            if first.get(key) != second.get(key)
+        }

@@ -1,0 +1,72 @@
+"""`report.json`: everything behind a session's verdicts, so that they can be judged again.
+
+Floor 4.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pytest_specdec.report.facts import ProfileReport, WorkloadReport
+
+SCHEMA_VERSION = 1
+
+
+def report_json(reports: Sequence[ProfileReport]) -> str:
+    """The file's text."""
+    data = {
+        "schema_version": SCHEMA_VERSION,
+        "profiles": [_profile(report) for report in reports],
+    }
+    return json.dumps(_finite(data), indent=1, sort_keys=True, allow_nan=False, default=str) + "\n"
+
+
+def _profile(report: ProfileReport) -> dict[str, Any]:
+    return {
+        "profile": asdict(report.profile),
+        "hardware": asdict(report.hardware),
+        "versions": report.versions,
+        "stored_versions": report.stored_versions,
+        "engines": {role: asdict(facts) for role, facts in report.engines.items()},
+        "num_starts": report.num_starts,
+        "config_differences": report.config_differences,
+        "unused": report.unused,
+        "update": None if report.update is None else asdict(report.update),
+        "workloads": [_workload(each) for each in report.workloads],
+    }
+
+
+def _workload(report: WorkloadReport) -> dict[str, Any]:
+    assessment = report.assessment
+    return {
+        "name": assessment.workload.name,
+        "description": assessment.workload.description,
+        "digest": assessment.workload.digest,
+        "verdict": report.verdict,
+        "num_greedy": assessment.num_greedy,
+        "num_identical": assessment.num_identical,
+        "num_checked": assessment.num_checked,
+        "num_valid": assessment.num_valid,
+        "findings": [
+            {"check": check, **asdict(finding)}
+            for (check, _), finding in assessment.findings.items()
+        ],
+        "verdicts": {name: asdict(each) for name, each in assessment.verdicts.items()},
+        "measurement": asdict(assessment.measurement),
+        "runs": assessment.runs.to_json(),
+    }
+
+
+def _finite(value: Any) -> Any:
+    """An unbounded interval has no number in JSON: it is `null` there."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value

@@ -1,0 +1,135 @@
+"""The summary for a terminal: a row a workload, then what a person needs beside it. Floor 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_specdec.report.facts import ProfileReport, WorkloadReport
+from pytest_specdec.verdict import Verdict, number
+
+COLUMNS = (
+    "workload",
+    "identical",
+    "valid",
+    "acceptance rate now / stored / floor",
+    "mean acceptance length",
+    "speedup",
+    "verdict",
+)
+NOTHING = "-"
+
+
+def summary_lines(report: ProfileReport) -> list[str]:
+    """One profile's part of the summary; empty when nothing ran."""
+    if not report.workloads:
+        return []
+    table = [COLUMNS, *(_row(each) for each in report.workloads)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(COLUMNS))]
+    return [
+        *("  ".join(map(str.ljust, row, widths)).rstrip() for row in table),
+        *_notes(report),
+    ]
+
+
+def _row(report: WorkloadReport) -> tuple[str, ...]:
+    assessment, measurement = report.assessment, report.assessment.measurement
+    length = measurement.mean_acceptance_length
+    return (
+        assessment.workload.name,
+        _of(assessment.num_identical, assessment.num_greedy),
+        _valid(report),
+        _rate(report),
+        NOTHING if length is None else f"{length:.2f}",
+        _speedup(assessment.verdicts["speedup"]),
+        report.verdict,
+    )
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count} of {total}" if total else NOTHING
+
+
+def _valid(report: WorkloadReport) -> str:
+    """On the speculative engine; the baseline engine's count stands beside it where it differs
+    from all, for then the model fails some prompts by itself."""
+    counts, total = report.assessment.num_valid, report.assessment.num_checked
+    text = _of(counts["speculative"], total)
+    if counts["baseline"] != total:
+        text += f" (baseline {counts['baseline']})"
+    return text
+
+
+def _rate(report: WorkloadReport) -> str:
+    if report.rate is None:
+        return NOTHING
+    figures = (report.rate.now, report.rate.stored, report.rate.floor)
+    return " / ".join(NOTHING if each is None else f"{each:.3f}" for each in figures)
+
+
+def _speedup(verdict: Verdict) -> str:
+    if verdict.now is None:
+        return NOTHING
+    text = f"{verdict.now:.2f}"
+    if verdict.low is not None and verdict.high is not None and verdict.low > 0:
+        text += f" ({verdict.low:.2f} to {verdict.high:.2f})"
+    return text
+
+
+def _notes(report: ProfileReport) -> Iterator[str]:
+    yield from _versions(report)
+    starts = ", ".join(f"{role} {count}" for role, count in report.num_starts.items())
+    loads = ", ".join(f"{role} {facts.load_s:.1f} s" for role, facts in report.engines.items())
+    yield f"engines started: {starts}; loaded in: {loads or NOTHING}"
+    if report.config_differences:
+        differences = "; ".join(
+            f"{key} {first} / {second}"
+            for key, (first, second) in report.config_differences.items()
+        )
+        yield f"engines differ in (baseline / speculative): {differences}"
+    if report.unused:
+        yield "stored, but no test asked for: " + ", ".join(report.unused)
+    yield from _update(report)
+    hints = {
+        verdict.hint
+        for each in report.workloads
+        if not each.is_stored_now
+        for verdict in each.assessment.verdicts.values()
+        if verdict.kind in ("no stored baseline", "incomparable") and verdict.hint
+    }
+    yield from (f"hint: {hint}" for hint in sorted(hints))
+
+
+def _versions(report: ProfileReport) -> Iterator[str]:
+    """Names what was upgraded since the numbers were stored."""
+    changed = [
+        f"{name} {' and '.join(stored)} -> {report.versions[name]}"
+        for name, stored in report.stored_versions.items()
+        if list(stored) != [report.versions.get(name)]
+    ]
+    if changed:
+        yield "changed since the numbers were stored: " + ", ".join(changed)
+        yield from _moves(report.workloads)
+
+
+def _moves(workloads: Sequence[WorkloadReport]) -> Iterator[str]:
+    """What moved with the upgrade, a line a workload."""
+    for each in workloads:
+        moved = [
+            f"{verdict.metric} {number(verdict.stored)} -> {number(verdict.now)}"
+            for verdict in each.assessment.verdicts.values()
+            if verdict.stored is not None and verdict.now is not None
+        ]
+        if moved:
+            yield f"  {each.assessment.workload.name}: {', '.join(moved)}"
+
+
+def _update(report: ProfileReport) -> Iterator[str]:
+    if report.update is None:
+        return
+    for row in report.update.rows:
+        old, new = (NOTHING if each is None else number(each) for each in (row.old, row.new))
+        yield f"{row.workload}: {row.metric} {old} -> {new}"
+    for name, reasons in report.update.refused.items():
+        yield f"{name}: not stored: {'; '.join(reasons)}"
+    path = report.update.path
+    yield "stored baselines unchanged" if path is None else f"stored baselines written: {path}"

@@ -1,0 +1,237 @@
+"""The gate's life within one pytest session: made on first use, started before the first test,
+closed whatever happens. Floor 5.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from pytest_specdec.errors import EngineUnavailable, SpecdecError
+from pytest_specdec.gate import Gate, ProfileGate
+from pytest_specdec.options import Options
+from pytest_specdec.report.facts import ProfileReport
+from pytest_specdec.report.json_file import report_json
+from pytest_specdec.report.summary import summary_lines
+from pytest_specdec.workload import Workload, read_workload
+
+SIGTERM_EXIT_STATUS = 128 + signal.SIGTERM
+
+
+class GateSession:
+    """One pytest session's gate.
+
+    An error in the configuration is kept and raised once, when collection is over, however many
+    workloads ran into it.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._gate: Gate | None = None
+        self._error: SpecdecError | None = None
+        self._no_engines: EngineUnavailable | None = None
+        self._old_handler: Any = None
+        self.asked_for: dict[str, dict[str, Workload]] = {}
+        self.reports: tuple[ProfileReport, ...] = ()
+        self.options = Options.from_pytest_config(config)
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> GateSession:
+        """The session's own, made on first use."""
+        if (session := config.stash.get(KEY, None)) is None:
+            session = config.stash[KEY] = cls(config)
+        return session
+
+    @property
+    def gate(self) -> Gate:
+        """The gate.
+
+        Raises:
+            SpecdecError: what is wrong with the configuration, the hardware or a stored baseline.
+        """
+        if self._error is not None:
+            raise self._error
+        if self._gate is None:
+            try:
+                self._gate = Gate(self.options, announce=self._announce)
+            except SpecdecError as error:
+                self._error = error
+                raise
+        return self._gate
+
+    def profile_gates(self) -> tuple[ProfileGate, ...]:
+        """Those of the session; none when the gate could not be made, which `start` tells."""
+        try:
+            return tuple(self.gate.profiles.values())
+        except SpecdecError:
+            return ()
+
+    def asks_for(self, gate: ProfileGate, workload: Workload) -> None:
+        """Notes that some test may ask for this workload.
+
+        Raises:
+            SpecdecError: another file has the same name, which is its key in stored baselines.
+        """
+        known = self.asked_for.setdefault(gate.profile.name, {})
+        other = known.setdefault(workload.name, workload)
+        if other.path != workload.path:
+            raise SpecdecError(
+                f"two workloads are named `{workload.name}`: {other.path} and {workload.path}",
+                hint="rename one; the name is its key in stored baselines",
+            )
+
+    def start(self, planned: Mapping[str, Sequence[Workload]]) -> None:
+        """Starts the first profile's engines' processes, so that what is missing is one error
+        before the first test.
+
+        Args:
+            planned: the workloads of the selected tests, by profile, in the tests' order.
+
+        Raises:
+            pytest.UsageError: the gate cannot be had.
+        """
+        if self.options.update and self.options.is_ci and not self.options.update_in_ci:
+            raise pytest.UsageError(
+                "`--update-baselines` in a CI environment would let a build accept its own "
+                "regression\nhint: add `--update-baselines-in-ci` where that is meant"
+            )
+        try:
+            gates = [self.gate.profiles[name] for name in planned]
+            for gate in gates:
+                gate.pair.check_models()
+                gate.pair.plan(planned[gate.profile.name])
+            self._old_handler = signal.signal(signal.SIGTERM, _exit_on_sigterm)
+            gates[0].pair.start()
+        except EngineUnavailable as error:
+            if self.options.is_explicit or self.options.is_strict:
+                raise pytest.UsageError(str(error)) from None
+            self._no_engines = error
+        except SpecdecError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def check(self) -> None:
+        """Makes the gate because an option asks for it, before anything is collected.
+
+        Raises:
+            pytest.UsageError: it cannot be had.
+        """
+        try:
+            self.gate  # noqa: B018  # made on first use
+        except SpecdecError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def skip_without_engines(self) -> None:
+        """Skips the test where nobody asked for a gate and there is no vLLM."""
+        if self._no_engines is not None:
+            pytest.skip(str(self._no_engines))
+
+    def profile(self, name: str) -> ProfileGate:
+        """The named profile's share, its engines the only ones running."""
+        return self.gate.profile(name)
+
+    def header(self) -> list[str]:
+        """What is gated, with what, on what."""
+        lines = []
+        for each in self.profile_gates():
+            versions = each.pair.versions
+            engine = f"vLLM {versions['vllm']}, torch {versions['torch']}" if versions else "vLLM -"
+            folder = self.options.baselines_folder / each.hardware.key
+            lines.append(
+                f"specdec: profile {each.profile.name}; {engine}; {each.hardware}; stored "
+                f"baselines: {_relative(folder, self._config)}"
+                + ("" if each.stored else " (none for this profile)")
+            )
+        return lines
+
+    def finish(self, *, is_complete: bool) -> None:
+        """Ends the engines, stores numbers where that is asked for, and writes `report.json`.
+
+        Args:
+            is_complete: whether the session ran to its end; only then are numbers stored.
+        """
+        if self._gate is None or not any(each.assessments for each in self.profile_gates()):
+            return
+        self._gate.close()
+        is_update = self.options.update is not None and is_complete
+        self.reports = tuple(
+            each.report(
+                asked_for=self.asked_for.get(each.profile.name, {}).keys(),
+                update=each.update() if is_update else None,
+            )
+            for each in self.profile_gates()
+        )
+        self.report_path.write_text(report_json(self.reports), encoding="utf-8")
+
+    @property
+    def report_path(self) -> Path:
+        """Where `report.json` is written."""
+        return self.options.report_folder / "report.json"
+
+    def summary(self) -> Iterator[str]:
+        """The lines of the terminal's summary section; none when nothing ran."""
+        for report in self.reports:
+            lines = summary_lines(report)
+            if len(self.reports) > 1 and lines:
+                yield f"profile {report.profile.name}"
+            yield from lines
+        if self.reports:
+            yield f"report: {_relative(self.report_path, self._config)}"
+
+    def close(self) -> None:
+        """Ends what is left, in whatever way the session ended."""
+        if self._gate is not None:
+            self._gate.close()
+        if self._old_handler is not None:
+            signal.signal(signal.SIGTERM, self._old_handler)
+            self._old_handler = None
+
+    def _announce(self, text: str) -> None:
+        """One line for people who wait, past pytest's capturing."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        capture = self._config.pluginmanager.get_plugin("capturemanager")
+        if reporter is None or capture is None or reporter.verbosity < 0:
+            return
+        with capture.global_and_fixture_disabled():
+            reporter.write_line(f"specdec: {text}")
+
+
+KEY = pytest.StashKey[GateSession]()
+
+
+def marked_workload(item: pytest.Item) -> Workload:
+    """The workload that a test's `specdec` marker names.
+
+    Raises:
+        SpecdecError: there is no such marker, or the file cannot be read.
+    """
+    marker = item.get_closest_marker("specdec")
+    if marker is None or len(marker.args) != 1:
+        raise SpecdecError(
+            f"`{item.name}` uses the `workload` fixture but names no workload",
+            hint='mark it: @pytest.mark.specdec("prompts.jsonl")',
+        )
+    return read_workload(item.path.parent / marker.args[0])
+
+
+def planned_workload(item: pytest.Item) -> Workload | None:
+    """The workload an item will ask for, as far as that can be known before it runs."""
+    if (own := getattr(item, "workload", None)) is not None:
+        return own if isinstance(own, Workload) else None
+    try:
+        return marked_workload(item)
+    except SpecdecError:
+        return None
+
+
+def _exit_on_sigterm(_signum: int, _frame: FrameType | None) -> None:
+    """Ends the session as Ctrl-C would, so that the engines are ended too."""
+    pytest.exit("terminated by SIGTERM", returncode=SIGTERM_EXIT_STATUS)
+
+
+def _relative(path: Path, config: pytest.Config) -> str:
+    return str(path.relative_to(config.rootpath) if path.is_relative_to(config.rootpath) else path)

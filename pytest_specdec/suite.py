@@ -1,0 +1,137 @@
+"""Collection: a `.jsonl` workload becomes test items, with no Python of the user's.
+
+    sql.jsonl::smollm2-ngram::identical[orders-by-city]     one for each prompt and check
+    sql.jsonl::smollm2-ngram::acceptance                    one for each metric
+
+Setup runs the engines (so an engine that fails is an error), the test itself only judges (so a
+verdict is a failure). Floor 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_specdec.assessment import check_names
+from pytest_specdec.errors import SpecdecError
+from pytest_specdec.gate import METRICS, ProfileGate
+from pytest_specdec.session import GateSession
+from pytest_specdec.verdict import Outcome
+from pytest_specdec.workload import Workload, read_workload
+
+
+class WorkloadFile(pytest.File):
+    """One `.jsonl` file: a collector for each profile of the session."""
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        workload = read_workload(self.path)
+        session = GateSession.of(self.config)
+        for gate in session.profile_gates():
+            session.asks_for(gate, workload)
+            yield ProfileItems.from_parent(
+                self, name=gate.profile.name, gate=gate, workload=workload
+            )
+
+    def repr_failure(
+        self,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        style: Any = None,  # noqa: ARG002
+    ) -> Any:
+        return _representation(excinfo) or super().repr_failure(excinfo)
+
+
+class ProfileItems(pytest.Collector):
+    """One workload under one profile."""
+
+    def __init__(self, *, gate: ProfileGate, workload: Workload, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.gate = gate
+        self.workload = workload
+
+    def collect(self) -> Iterator[pytest.Item]:
+        for prompt in self.workload.prompts:
+            for check in check_names(prompt):
+                yield PromptItem.from_parent(
+                    self, name=f"{check}[{prompt.id}]", check=check, prompt_id=prompt.id
+                )
+        for metric in METRICS:
+            yield MetricItem.from_parent(self, name=metric)
+
+
+class GateItem(pytest.Item):
+    """What both kinds of item share: the engines run in `setup`."""
+
+    parent: ProfileItems
+
+    @property
+    def profile_name(self) -> str:
+        """The profile whose engines it needs."""
+        return self.parent.gate.profile.name
+
+    @property
+    def workload(self) -> Workload:
+        """The workload it asks for."""
+        return self.parent.workload
+
+    def setup(self) -> None:
+        session = GateSession.of(self.config)
+        session.skip_without_engines()
+        self.assessment = session.profile(self.profile_name).assessment(self.workload)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        return _representation(excinfo) or super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, f"{self.workload.name}: {self.name} ({self.profile_name})"
+
+
+class PromptItem(GateItem):
+    """One check on one prompt."""
+
+    def __init__(self, *, check: str, prompt_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.check = check
+        self.prompt_id = prompt_id
+
+    def runtest(self) -> None:
+        finding = self.assessment.findings.get((self.check, self.prompt_id))
+        if finding is not None:
+            pytest.fail(str(finding), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        path, _, name = super().reportinfo()
+        return path, self.workload.prompt(self.prompt_id).line - 1, name
+
+
+class MetricItem(GateItem):
+    """One metric of the workload."""
+
+    def runtest(self) -> None:
+        verdict = self.assessment.verdicts[self.name]
+        self.user_properties += [
+            (name, value)
+            for name, value in (
+                ("specdec_verdict", verdict.kind),
+                ("specdec_now", verdict.now),
+                ("specdec_stored", verdict.stored),
+                ("specdec_floor", verdict.floor),
+            )
+            if value is not None
+        ]
+        enforce(self.parent.gate.outcome(self.assessment, self.name))
+
+
+def enforce(outcome: Outcome) -> None:
+    """Turns an outcome into pytest's."""
+    if outcome.kind == "fail":
+        pytest.fail(outcome.message, pytrace=False)
+    if outcome.kind == "skip":
+        pytest.skip(outcome.message)
+
+
+def _representation(excinfo: pytest.ExceptionInfo[BaseException]) -> str | None:
+    """Our errors are messages for people: no traceback."""
+    return str(excinfo.value) if isinstance(excinfo.value, SpecdecError) else None
