@@ -85,7 +85,7 @@ def _said(log: Path, start: int) -> str:
 def _in_short(output: str) -> str:
     """The last line of pip's output, without addresses and lists of names."""
     lines = (line.strip() for line in reversed(output.split("\n")))
-    last = next((line for line in lines if line and not line.startswith("WARNING:")), "starting")
+    last = next((line for line in lines if line and not line.startswith("WARNING:")), "working")
     if last.startswith("Installing collected packages:"):
         num_packages = last.count(",") + 1
         return "unpacking " + ("it" if num_packages == 1 else f"{num_packages} packages")

@@ -56,7 +56,7 @@ def test_pips_many_lines_become_one_error(output: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("output", "shown"),
     [
-        ("", "starting"),
+        ("", "working"),
         ("Collecting numpy==2.3.5\n", "Collecting numpy==2.3.5"),
         ("Collecting a==1\nWARNING: something about the machine\n", "Collecting a==1"),
         (
