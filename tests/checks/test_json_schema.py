@@ -1,0 +1,203 @@
+"""The JSON check: what is valid, and what each defect is called."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.json_schema import check_json
+from pytest_specdec.generation import Generation
+from pytest_specdec.json_schemas import JsonSchema
+from pytest_specdec.workload import Prompt
+
+PERSON: JsonSchema = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "born": {"type": "string", "format": "date"},
+        "tags": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+    },
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def generation(text: str, finish_reason: str = "stop") -> Generation:
+    return Generation(
+        prompt_id="one",
+        prompt_token_ids=(1,),
+        token_ids=(2, 3),
+        text=text,
+        finish_reason=finish_reason,
+        stop_reason=None,
+        num_steps=2,
+        ttft_ms=1.0,
+        tpot_ms=1.0,
+        drafts=None,
+    )
+
+
+def prompt(schema: JsonSchema | None = PERSON, **request: Any) -> Prompt:
+    return Prompt(
+        id="one", request={"max_tokens": 7, **request}, json_schema=schema, sql=None, line=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        (PERSON, '{"name": "Ada"}'),
+        (PERSON, ' {"name": "Ada", "born": "1815-12-10", "tags": [0, 1]}\n'),
+        (True, "3"),
+        (None, "{}"),
+        ({"type": "integer"}, "1.0"),  # an integer since draft 6
+        ({"const": "<|im_end|>"}, '"<|im_end|>"'),
+        ({"type": "string"}, '"```"'),
+    ],
+)
+def test_valid(schema: JsonSchema | None, text: str) -> None:
+    assert check_json(prompt(schema), generation(text)) is None
+
+
+def test_whole_json_at_max_tokens_is_valid() -> None:
+    assert check_json(prompt(), generation('{"name": "Ada"}', "length")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "kind", "fact"),
+    [
+        ("", "stop", "empty", "the answer holds no text: '' from 2 tokens, `finish_reason`: stop"),
+        (" \n", "stop", "empty", "the answer holds no text: ' \\n'"),
+        ('{"name": "A', "length", "truncated", "the answer was cut at `max_tokens`: 7"),
+        ('{"name": "A', "stop", "invalid JSON", "unterminated string at character 9"),
+        ('{"name":' + "\n" * 32, "length", "whitespace runaway", "the answer ends in 32 char"),
+        ('{"name": "A"}' + " " * 40, "length", "whitespace runaway", "the answer ends in 40 char"),
+        (" " * 40, "length", "whitespace runaway", "the answer ends in 40 characters"),
+        ('{"name":' + "\n" * 31, "length", "truncated", "the answer was cut"),
+        ('{"name": "A"} so', "stop", "text after the end", "a whole JSON value ends before char"),
+        ('{"name": "A"} so', "length", "truncated", "the answer was cut"),
+        ('{"name": "A"}{"name"', "stop", "text after the end", "a whole JSON value ends before"),
+        ("1. First", "stop", "invalid JSON", "extra data at character 1"),
+        ('```json\n{"name": "A"}\n```', "stop", "fenced", "the answer is wrapped in a Markdown"),
+        ('```json\n{"name": "A"', "length", "fenced", "the answer is wrapped in a Markdown"),
+        ('{"name": "A"}<|im_end|>', "stop", "special token", "the text holds `<|im_end|>` at char"),
+        ("Sure! {}", "stop", "invalid JSON", "expecting value at character 0"),
+        ('{"name": NaN}', "stop", "invalid JSON", "`NaN` is not a JSON number"),
+        ('{"name": -Infinity}', "stop", "invalid JSON", "`-Infinity` is not a JSON number"),
+        ('{"name": "A", "name": "B"}', "stop", "invalid JSON", "key `name` stands twice in one"),
+        ("{'name': 'A'}", "stop", "invalid JSON", "expecting property name enclosed in double"),
+        ("[" * 100_000, "stop", "invalid JSON", "nested too deeply to be read"),
+        ("1" * 5_000, "stop", "invalid JSON", "a number has too many digits to be read"),
+        ('{"name": "A"}', "abort", "aborted", "the engine gave the request up after 2 tokens"),
+        ('{"name": "A"}', "error", "engine error", "the engine ended the request after 2 tokens"),
+        ("[]", "stop", "schema violation", "at the root: []"),
+    ],
+)
+def test_defects_are_told_apart(text: str, finish_reason: str, kind: str, fact: str) -> None:
+    finding = check_json(prompt(), generation(text, finish_reason))
+    assert finding is not None
+    assert (finding.kind, finding.prompt_id) == (kind, "one")
+    assert finding.facts[0].startswith(fact)
+
+
+@pytest.mark.parametrize("text", ["[]", '"x"', "3", "null"])
+def test_without_a_schema_only_an_object_is_valid(text: str) -> None:
+    finding = check_json(prompt(None), generation(text))
+    assert finding is not None
+    assert finding.facts[:2] == (f"at the root: {text}", 'breaks `type`: "object"')
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "facts"),
+    [
+        (
+            PERSON,
+            '{"name": 3}',
+            ("at `/name`: 3", 'breaks `type`: "string"', "in words: 3 is not of type 'string'"),
+        ),
+        (
+            PERSON,
+            '{"name": "A", "tags": [1, -2]}',
+            (
+                "at `/tags/1`: -2",
+                "breaks `minimum`: 0",
+                "in words: -2 is less than the minimum of 0",
+            ),
+        ),
+        (
+            PERSON,
+            '{"name": "A", "born": "1815-02-30"}',
+            (
+                'at `/born`: "1815-02-30"',
+                'breaks `format`: "date"',
+                "in words: '1815-02-30' is not a 'date'",
+            ),
+        ),
+        (
+            PERSON,
+            '{"tags": ["x"]}',
+            (
+                'at the root: {"tags": ["x"]}',
+                'breaks `required`: ["name"]',
+                "in words: 'name' is a required property",
+                "violations of the schema in all: 2",
+            ),
+        ),
+        (
+            {"properties": {"a/b~c": {"type": "null"}}},
+            '{"a/b~c": 1}',
+            ("at `/a~1b~0c`: 1", 'breaks `type`: "null"', "in words: 1 is not of type 'null'"),
+        ),
+        (  # a float with a zero fraction is no integer in draft 4: the dialect decides
+            {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"},
+            "1.0",
+            (
+                "at the root: 1.0",
+                'breaks `type`: "integer"',
+                "in words: 1.0 is not of type 'integer'",
+            ),
+        ),
+        (False, "1", ("at the root: 1", "in words: False schema does not")),
+    ],
+)
+def test_violations(schema: JsonSchema, text: str, facts: tuple[str, ...]) -> None:
+    finding = check_json(prompt(schema), generation(text))
+    assert finding is not None
+    assert finding.kind == "schema violation"
+    assert len(finding.facts) == len(facts)
+    assert all(said.startswith(fact) for said, fact in zip(finding.facts, facts, strict=True))
+
+
+def test_a_long_value_is_shortened() -> None:
+    finding = check_json(prompt({"type": "integer"}), generation('"' + "x" * 5_000 + '"'))
+    assert finding is not None
+    assert " ... " in finding.facts[0]
+    assert all(len(fact) < 250 for fact in finding.facts)
+
+
+def test_a_grammar_violation_is_named_under_a_constraint_only() -> None:
+    constrained = prompt(response_format={"type": "json_object"})
+    finding = check_json(constrained, generation('{"na', "error"))
+    assert finding is not None
+    assert str(finding) == (
+        "grammar violation: `one`\n"
+        "  the engine ended the request after 2 tokens with `finish_reason`: error\n"
+        "  the text was cut; it ends: '{\"na'\n"
+        "  vLLM raises nothing when a token breaks the grammar; this is how it shows\n"
+        "hint: the engine's log names the token the grammar refused"
+    )
+
+
+def test_a_finding_is_its_failure_text_and_json() -> None:
+    finding = Finding(kind="divergence", prompt_id="a", facts=("one", "two"))
+    assert str(finding) == "divergence: `a`\n  one\n  two"
+    assert str(dataclasses.replace(finding, hint="do")) == "divergence: `a`\n  one\n  two\nhint: do"
+    assert dataclasses.asdict(finding) == {
+        "kind": "divergence",
+        "prompt_id": "a",
+        "facts": ("one", "two"),
+        "hint": None,
+    }

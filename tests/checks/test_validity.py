@@ -1,0 +1,102 @@
+"""Validity of a pair: both engines under a constraint, no regression without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.json_schema import check_json
+from pytest_specdec.checks.sql import check_sql
+from pytest_specdec.checks.validity import checks_for, judge_validity
+from pytest_specdec.generation import Generation
+from pytest_specdec.workload import Prompt, SqlExpectation
+
+SQL = SqlExpectation(dialect="sqlite", ddl="CREATE TABLE t (a INTEGER)", statement="select")
+Check = Callable[[Prompt, Generation], Finding | None]
+
+
+def generation(text: str) -> Generation:
+    return Generation(
+        prompt_id="one",
+        prompt_token_ids=(1,),
+        token_ids=(2,),
+        text=text,
+        finish_reason="stop",
+        stop_reason=None,
+        num_steps=1,
+        ttft_ms=1.0,
+        tpot_ms=None,
+        drafts=None,
+    )
+
+
+def prompt(*, is_constrained: bool) -> Prompt:
+    request = {"response_format": {"type": "json_object"}} if is_constrained else {}
+    return Prompt(id="one", request=request, json_schema={"type": "object"}, sql=SQL, line=1)
+
+
+@pytest.mark.parametrize(
+    ("check", "valid", "invalid", "kind"),
+    [
+        (check_json, "{}", "[]", "schema violation"),
+        (check_sql, "SELECT a FROM t", "SELECT b FROM t", "unknown name"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("is_constrained", "valid_on", "said"),
+    [
+        (False, {"baseline", "speculative"}, None),
+        (False, {"speculative"}, None),
+        (False, set(), None),
+        (False, {"baseline"}, "on the speculative engine; the baseline engine's answer: valid"),
+        (True, {"baseline", "speculative"}, None),
+        (True, {"baseline"}, "on the speculative engine; the baseline engine's answer: valid"),
+        (True, {"speculative"}, "on the baseline engine; the speculative engine's answer: valid"),
+        (True, set(), "on the speculative engine; the baseline engine's answer: {kind}"),
+    ],
+)
+def test_judge_validity(
+    *,
+    check: Check,
+    valid: str,
+    invalid: str,
+    kind: str,
+    is_constrained: bool,
+    valid_on: set[str],
+    said: str | None,
+) -> None:
+    finding = judge_validity(
+        prompt(is_constrained=is_constrained),
+        baseline=generation(valid if "baseline" in valid_on else invalid),
+        speculative=generation(valid if "speculative" in valid_on else invalid),
+        check=check,
+    )
+    if said is None:
+        assert finding is None
+    else:
+        assert finding is not None
+        assert finding.kind == kind
+        assert finding.facts[0] == said.format(kind=kind)
+        assert len(finding.facts) > 1, "the answer's own defect is left out"
+
+
+@pytest.mark.parametrize(
+    ("has_schema", "has_sql", "expected"),
+    [
+        (False, False, []),
+        (True, False, [check_json]),
+        (False, True, [check_sql]),
+        (True, True, [check_json, check_sql]),
+    ],
+)
+def test_checks_for(*, has_schema: bool, has_sql: bool, expected: list[Check]) -> None:
+    declared = Prompt(
+        id="one",
+        request={},
+        json_schema=False if has_schema else None,  # `false` is a schema too
+        sql=SQL if has_sql else None,
+        line=1,
+    )
+    assert list(checks_for(declared).values()) == expected
