@@ -102,7 +102,7 @@ def _pairing(order: Sequence[Role]) -> Pairing | None:
         return None
     if all(first != second for first, second in zip(order[::2], order[1::2], strict=True)):
         return "adjacent"
-    is_sequential = len(set(order[:half])) == len(set(order[half:])) == 1 and order[0] != order[-1]
+    is_sequential = len(set(order[:half])) == len(set(order[half:])) == 1
     return "sequential" if is_sequential else None
 
 

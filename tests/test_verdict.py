@@ -198,6 +198,13 @@ def test_changed_answers_are_told() -> None:
     assert "answers: 4 of 5 differ from those stored (`a`, `b`, `c`, ...)" in verdict.reasons
 
 
+def test_no_prompt_is_named_that_did_not_fall() -> None:
+    same = (prompt(drafts=counters()),)
+    verdict = acceptance_verdict({"tokens_per_step": 1.0, "prompts": same}, stored(prompts=same))
+    assert verdict.kind == "failed"
+    assert "fell most" not in str(verdict)
+
+
 def test_a_fall_below_the_minimum_is_not_cured_by_recording() -> None:
     verdict = acceptance_verdict({"drafts": counters(2)}, None)
     assert verdict.floor == 1.05
