@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_specdec.counters import DraftCounters
@@ -209,6 +209,7 @@ def test_abba_cancels_linear_drift(drift: float) -> None:
     assert speedup.log_ratios == pytest.approx((math.log(2) - drift, math.log(2) + drift))
 
 
+@settings(deadline=None)
 @given(
     walls_s=st.lists(st.floats(0.01, 100), min_size=4, max_size=4),
     steps=st.lists(st.integers(1, 10), min_size=2, max_size=2),

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
@@ -61,6 +61,7 @@ def test_mean_bounds_refuse_confidence(confidence: float) -> None:
         mean_bounds((0.1, 0.2), confidence)
 
 
+@settings(deadline=None)
 @given(
     values=st.lists(st.floats(-5, 5), min_size=2, max_size=8),
     shift=st.floats(-3, 3),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_specdec import baseline_store
@@ -147,6 +147,7 @@ workloads_built = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(workloads=st.dictionaries(names, workloads_built, max_size=2))
 def test_round_trip(
     tmp_path_factory: pytest.TempPathFactory, workloads: dict[str, StoredWorkload]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_specdec.counters import DraftCounters
@@ -218,6 +218,7 @@ def test_broken_laws_are_told_by_name() -> None:
     assert verdict.reasons[0] == "prompt `p7`: accepted 300 of 200 draft tokens"
 
 
+@settings(deadline=None)
 @given(
     rate=st.floats(0.01, 1), length=st.floats(1.2, 9), steps=st.floats(1, 9), drop=st.floats(0, 0.9)
 )
