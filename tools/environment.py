@@ -209,7 +209,7 @@ def compile_all(venv: Path, *, root: Path) -> None:
 
     Left to the first import, old escape sequences in others' code would warn in users' tests.
     """
-    command = [str(python_of(venv)), "-m", "compileall", "-q", "-j", "0", str(site_packages(venv))]
+    command = [str(python_of(venv)), "-m", "compileall", "-qq", "-j", "0", str(site_packages(venv))]
     with contextlib.suppress(CommandFailed):  # some carry files not meant for this Python
         run(command, log=venv / LOG, cwd=root)
 
