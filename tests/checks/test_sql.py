@@ -162,6 +162,8 @@ def test_refused_as_a_write(dialect: str, statement: str, text: str, kind: str) 
         ("postgres", "(SELECT a FROM t)", None),
         ("postgres", "INSERT INTO t VALUES (1)", "wrong statement"),
         ("sqlite", "SELECT value FROM json_each('[1]')", None),
+        ("sqlite", "SELECT t.a, value FROM t, json_each(t.b)", None),
+        ("sqlite", "SELECT t.a, nope FROM t, json_each(t.b)", "refused by sqlite"),
     ],
 )
 def test_dialects_differ(dialect: str, text: str, kind: str | None) -> None:
@@ -169,6 +171,36 @@ def test_dialects_differ(dialect: str, text: str, kind: str | None) -> None:
         pytest.importorskip("duckdb")
     finding = check_sql(prompt("select", dialect), generation(text))
     assert (finding is None) if kind is None else (finding and finding.kind in kind.split("|"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "text", "is_valid"),
+    [
+        ("update", "UPDATE t SET b = u.d FROM u WHERE u.a = t.a RETURNING t.b", True),
+        ("update", "UPDATE t SET b = u.zz FROM u WHERE u.a = t.a", False),
+        ("update", "UPDATE t SET b = 'x' RETURNING zz", False),
+        ("update", "WITH x AS (SELECT a AS k FROM u) UPDATE t SET a = x.k FROM x", True),
+        ("delete", "DELETE FROM t USING u WHERE t.a = u.a", True),
+        ("delete", "DELETE FROM t USING u WHERE t.a = u.zz", False),
+        ("delete", "WITH x AS (SELECT a FROM u) DELETE FROM t WHERE a IN (SELECT a FROM x)", True),
+        ("delete", "WITH x AS (SELECT zz FROM u) DELETE FROM t WHERE a = 1", False),
+        ("insert", "INSERT INTO t (a) VALUES (1) RETURNING a", True),
+        ("insert", "INSERT INTO t (a) VALUES (1) RETURNING zz", False),
+        ("insert", "INSERT INTO t (a, b) VALUES (1, DEFAULT)", True),
+        ("insert", "WITH x AS (SELECT a FROM u) INSERT INTO t (a) SELECT a FROM x", True),
+        ("insert", "WITH x AS (SELECT zz FROM u) INSERT INTO t (a) SELECT 1", False),
+    ],
+)
+def test_clauses_of_writing_statements(*, statement: str, text: str, is_valid: bool) -> None:
+    finding = check_sql(prompt(statement, "postgres"), generation(text))
+    assert (finding is None) is is_valid
+
+
+def test_a_very_long_answer_is_refused_unread() -> None:
+    text = "SELECT a FROM t WHERE b = '" + "x" * MAX_CHARS + "'"
+    finding = check_sql(prompt(), generation(text))
+    assert finding is not None
+    assert finding.facts == (f"characters: {len(text)}, at most {MAX_CHARS}",)
 
 
 def test_postgres_fills_the_columns_left_out() -> None:
