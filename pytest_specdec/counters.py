@@ -82,10 +82,6 @@ class DraftCounters:
                 f"accepted {self.num_accepted_tokens} of {self.num_draft_tokens} draft tokens",
             ),
             (
-                self.num_drafts <= self.num_draft_tokens,
-                f"{self.num_drafts} drafts hold {self.num_draft_tokens} draft tokens",
-            ),
-            (
                 sum(per_pos) == self.num_accepted_tokens,
                 f"accepted tokens per position sum to {sum(per_pos)}, "
                 f"but {self.num_accepted_tokens} were accepted",

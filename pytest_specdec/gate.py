@@ -7,7 +7,7 @@ it, and each thing is done once however many ask.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from pytest_specdec.baseline_update import (
     unused,
 )
 from pytest_specdec.checks.identity import CONTEXT_TOKENS, Divergence, Evidence
-from pytest_specdec.engines.pair import EnginePair
+from pytest_specdec.engines.pair import EnginePair, Watch
 from pytest_specdec.errors import EngineError, SpecdecError
 from pytest_specdec.floors import line
 from pytest_specdec.generation import RunPair, TokenScore
@@ -220,7 +220,7 @@ class ProfileGate:
         return Provenance(
             versions=self.pair.versions,
             commit=_commit(self.options.config_file.parent),
-            date=datetime.now(UTC).isoformat(timespec="seconds"),
+            date=datetime.now(UTC).date().isoformat(),
             num_loads=max(self.pair.num_starts.values()),
             num_passes=len(runs.baseline.passes),
             settings_digest=self.profile.digest,
@@ -232,7 +232,7 @@ class Gate:
 
     Args:
         options: what the session asks for.
-        announce: told in words what the engines do.
+        watch: told what the engines do.
 
     Raises:
         ConfigError: `specdec.toml` cannot be read, or holds no such profile.
@@ -240,7 +240,7 @@ class Gate:
         StoredBaselineError: a stored baseline cannot be read.
     """
 
-    def __init__(self, options: Options, *, announce: Callable[[str], None]) -> None:
+    def __init__(self, options: Options, *, watch: Watch) -> None:
         self.options = options
         profiles = _chosen(options, read_profiles(options.config_file))
         store = BaselineStore(options.baselines_folder)
@@ -255,7 +255,7 @@ class Gate:
                     profile,
                     python=options.python,
                     log_folder=options.report_folder / "logs",
-                    announce=announce,
+                    watch=watch,
                 ),
                 options=options,
             )

@@ -15,6 +15,7 @@ import pytest
 from pytest_specdec.errors import EngineUnavailable, SpecdecError
 from pytest_specdec.gate import Gate, ProfileGate
 from pytest_specdec.options import Options
+from pytest_specdec.progress import TerminalWatch
 from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_json
 from pytest_specdec.report.summary import summary_lines
@@ -58,7 +59,7 @@ class GateSession:
             raise self._error
         if self._gate is None:
             try:
-                self._gate = Gate(self.options, announce=self._announce)
+                self._gate = Gate(self.options, watch=TerminalWatch(self._config))
             except SpecdecError as error:
                 self._error = error
                 raise
@@ -189,15 +190,6 @@ class GateSession:
         if self._old_handler is not None:
             signal.signal(signal.SIGTERM, self._old_handler)
             self._old_handler = None
-
-    def _announce(self, text: str) -> None:
-        """One line for people who wait, past pytest's capturing."""
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        capture = self._config.pluginmanager.get_plugin("capturemanager")
-        if reporter is None or capture is None or reporter.verbosity < 0:
-            return
-        with capture.global_and_fixture_disabled():
-            reporter.write_line(f"specdec: {text}")
 
 
 KEY = pytest.StashKey[GateSession]()

@@ -5,10 +5,11 @@ Floor 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.engines.protocol import EngineFacts, Progress
@@ -29,7 +30,18 @@ ABBA: tuple[Role, ...] = ("baseline", "speculative", "speculative", "baseline")
 WARM_UP_TOKENS = 8
 # After one of these no engine of the pair can be asked again; a refused request is not among them.
 FATAL = (ConfigError, EngineUnavailable, EngineStartError, EngineDied, EngineTimeout)
-Announce = Callable[[str], None]
+
+
+class Watch(Protocol):
+    """Told what the engines do, for people who wait."""
+
+    def phase(self, text: str) -> None:
+        """Something new begins."""
+        ...
+
+    def progress(self, text: str) -> None:
+        """How far the phase has come; several times a second at most."""
+        ...
 
 
 class EnginePair:
@@ -43,7 +55,7 @@ class EnginePair:
         profile: what to start.
         python: the interpreter that has vLLM.
         log_folder: where each engine's log goes.
-        announce: told in words what goes on, often; for people who wait.
+        watch: told what goes on.
     """
 
     def __init__(
@@ -52,7 +64,7 @@ class EnginePair:
         *,
         python: Path,
         log_folder: Path,
-        announce: Announce = lambda _: None,
+        watch: Watch,
     ) -> None:
         self.profile = profile
         self.num_starts: dict[Role, int] = dict.fromkeys(ROLES, 0)
@@ -60,7 +72,7 @@ class EnginePair:
         self._log_folder = log_folder
         self._workloads: dict[Path, Workload] = {}
         self._versions: Mapping[str, str | None] = {}
-        self._announce = announce
+        self._watch = watch
         self._engines: dict[Role, ProcessEngine] = {}
         self._loaded: set[Role] = set()
         self._passes: dict[tuple[Path, Role], tuple[Pass, ...]] = {}
@@ -102,7 +114,7 @@ class EnginePair:
         # The processes import side by side; only then is either waited for.
         for role in (first, *others):
             self._spawn(role)
-        self._announce("importing vLLM")
+        self._watch.phase("importing vLLM")
         self._versions = self._engines[first].versions()
         if self.profile.device == "gpu" and self._versions["cuda"] is None:
             version = self._versions["vllm"]
@@ -128,10 +140,10 @@ class EnginePair:
             if role not in self._engines:
                 self._spawn(role)
             if role not in self._loaded:
-                self._announce(f"loading the {role} engine")
+                self._watch.phase(f"loading the {role} engine")
                 facts = self.facts[role] = self._engines[role].load()
                 self._loaded.add(role)
-                self._announce(f"{role} engine loaded in {facts.load_s:.1f} s")
+                self._watch.phase(f"{role} engine loaded in {facts.load_s:.1f} s")
             return self._engines[role]
 
     def run(self, workload: Workload) -> RunPair:
@@ -210,9 +222,10 @@ class EnginePair:
         )
 
     def _progress(self, what: str, num_prompts: int) -> Progress:
-        self._announce(what)
-        return lambda facts: self._announce(
-            f"{what}: {facts['num_finished']} of {num_prompts} prompts"
+        self._watch.phase(what)
+        return lambda facts: self._watch.progress(
+            f"{what}: {facts['num_finished']} of {num_prompts} prompts, "
+            f"{facts['num_output_tokens']} tokens"
         )
 
     def _kept(self, workload: Workload, role: Role) -> Run:
