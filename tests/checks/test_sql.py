@@ -163,6 +163,7 @@ def test_refused_as_a_write(dialect: str, statement: str, text: str, kind: str) 
         ("postgres", "INSERT INTO t VALUES (1)", "wrong statement"),
         ("sqlite", "SELECT value FROM json_each('[1]')", None),
         ("sqlite", "SELECT t.a, value FROM t, json_each(t.b)", None),
+        ("postgres", "SELECT x, y FROM f(1), g(2)", None),  # what they return is not declared
         ("sqlite", "SELECT t.a, nope FROM t, json_each(t.b)", "refused by sqlite"),
     ],
 )
