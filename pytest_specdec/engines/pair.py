@@ -27,7 +27,7 @@ from pytest_specdec.profile import Profile
 from pytest_specdec.workload import Prompt, Workload
 
 ABBA: tuple[Role, ...] = ("baseline", "speculative", "speculative", "baseline")
-WARM_UP_TOKENS = 8
+WARM_UP_TOKENS = 4
 # After one of these no engine of the pair can be asked again; a refused request is not among them.
 FATAL = (ConfigError, EngineUnavailable, EngineStartError, EngineDied, EngineTimeout)
 
@@ -195,6 +195,10 @@ class EnginePair:
 
     def _take_passes(self, workload: Workload, order: Sequence[Role]) -> None:
         roles = [role for role in ROLES if role in order]
+        self._watch.phase(
+            f"{workload.name}: {len(order)} passes over {len(workload.prompts)} prompts, "
+            f"{workload.concurrency} in flight"
+        )
         for role in roles:
             self._warm_up(role, workload)
         taken: dict[Role, list[Pass]] = {role: [] for role in roles}
@@ -222,7 +226,7 @@ class EnginePair:
         )
 
     def _progress(self, what: str, num_prompts: int) -> Progress:
-        self._watch.phase(what)
+        self._watch.progress(what)
         return lambda facts: self._watch.progress(
             f"{what}: {facts['num_finished']} of {num_prompts} prompts, "
             f"{facts['num_output_tokens']} tokens"
