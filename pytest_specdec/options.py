@@ -75,7 +75,7 @@ class Options:
             is_gpu=config.getoption("specdec_gpu"),
             update=config.getoption("update_baselines"),
             update_in_ci=config.getoption("update_baselines_in_ci"),
-            profile_names=_names(config),
+            profile_names=tuple(dict.fromkeys(config.getoption("specdec_profile_option") or ())),
             python=_interpreter(setting("specdec_python_option", "specdec_python"), root),
             config_file=root / str(config.getini("specdec_config")),
             suite_folders=tuple(root / each for each in config.getini("specdec_suites")),
@@ -126,7 +126,6 @@ def add_options(parser: pytest.Parser) -> None:
             help=f"{meaning} (ini: specdec_{name})",
         )
         parser.addini(f"specdec_{name}", f"{meaning}; relative to rootdir", default=default)
-    parser.addini("specdec_profile", "profiles to gate by name", type="args", default=[])
     parser.addini("specdec_config", "the file that holds the profiles", default="specdec.toml")
     parser.addini(
         "specdec_suites",
@@ -134,11 +133,6 @@ def add_options(parser: pytest.Parser) -> None:
         type="args",
         default=["suites"],
     )
-
-
-def _names(config: pytest.Config) -> tuple[str, ...]:
-    named = config.getoption("specdec_profile_option") or config.getini("specdec_profile")
-    return tuple(dict.fromkeys(named))
 
 
 def _update_mode(value: str) -> str:

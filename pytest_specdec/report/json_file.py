@@ -22,7 +22,7 @@ def report_json(reports: Sequence[ProfileReport]) -> str:
         "schema_version": SCHEMA_VERSION,
         "profiles": [_profile(report) for report in reports],
     }
-    return json.dumps(_finite(data), indent=1, sort_keys=True, allow_nan=False, default=str) + "\n"
+    return json.dumps(_finite(data), sort_keys=True, allow_nan=False, default=str) + "\n"
 
 
 def _profile(report: ProfileReport) -> dict[str, Any]:
