@@ -14,6 +14,7 @@ from pytest_specdec.hardware import Hardware
 from pytest_specdec.profile import Profile
 
 STORED = "stored"
+ABSENT = "-"
 # The worst comes first: a workload is as good as its worst verdict.
 WORST_FIRST = (
     "failed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_specdec.report.facts import ProfileReport, WorkloadReport
+from pytest_specdec.report.facts import ABSENT, ProfileReport, WorkloadReport
 from pytest_specdec.verdict import Verdict, number
 
 COLUMNS = (
@@ -16,7 +16,6 @@ COLUMNS = (
     "speedup",
     "verdict",
 )
-NOTHING = "-"
 
 
 def summary_lines(report: ProfileReport) -> list[str]:
@@ -39,14 +38,14 @@ def _row(report: WorkloadReport) -> tuple[str, ...]:
         _of(assessment.num_identical, assessment.num_greedy),
         _valid(report),
         _rate(report),
-        NOTHING if length is None else f"{length:.2f}",
+        ABSENT if length is None else f"{length:.2f}",
         _speedup(assessment.verdicts["speedup"]),
         report.verdict,
     )
 
 
 def _of(count: int, total: int) -> str:
-    return f"{count} of {total}" if total else NOTHING
+    return f"{count} of {total}" if total else ABSENT
 
 
 def _valid(report: WorkloadReport) -> str:
@@ -61,14 +60,14 @@ def _valid(report: WorkloadReport) -> str:
 
 def _rate(report: WorkloadReport) -> str:
     if report.rate is None:
-        return NOTHING
+        return ABSENT
     figures = (report.rate.now, report.rate.stored, report.rate.floor)
-    return " / ".join(NOTHING if each is None else f"{each:.3f}" for each in figures)
+    return " / ".join(ABSENT if each is None else f"{each:.3f}" for each in figures)
 
 
 def _speedup(verdict: Verdict) -> str:
     if verdict.now is None:
-        return NOTHING
+        return ABSENT
     text = f"{verdict.now:.2f}"
     if verdict.low is not None and verdict.high is not None and verdict.low > 0:
         text += f" ({verdict.low:.2f} to {verdict.high:.2f})"
@@ -79,7 +78,7 @@ def _notes(report: ProfileReport) -> Iterator[str]:
     yield from _versions(report)
     starts = ", ".join(f"{role} {count}" for role, count in report.num_starts.items())
     loads = ", ".join(f"{role} {facts.load_s:.1f} s" for role, facts in report.engines.items())
-    yield f"engines started: {starts}; loaded in: {loads or NOTHING}"
+    yield f"engines started: {starts}; loaded in: {loads or ABSENT}"
     if report.config_differences:
         differences = "; ".join(
             f"{key} {first} / {second}"
@@ -101,10 +100,11 @@ def _notes(report: ProfileReport) -> Iterator[str]:
 
 def _versions(report: ProfileReport) -> Iterator[str]:
     """Names what was upgraded since the numbers were stored."""
+    now = {name: report.versions.get(name) or ABSENT for name in report.stored_versions}
     changed = [
-        f"{name} {' and '.join(stored)} -> {report.versions[name]}"
+        f"{name} {' and '.join(stored)} -> {now[name]}"
         for name, stored in report.stored_versions.items()
-        if list(stored) != [report.versions.get(name)]
+        if list(stored) != [now[name]]
     ]
     if changed:
         yield "changed since the numbers were stored: " + ", ".join(changed)
@@ -127,7 +127,7 @@ def _update(report: ProfileReport) -> Iterator[str]:
     if report.update is None:
         return
     for row in report.update.rows:
-        old, new = (NOTHING if each is None else number(each) for each in (row.old, row.new))
+        old, new = (ABSENT if each is None else number(each) for each in (row.old, row.new))
         yield f"{row.workload}: {row.metric} {old} -> {new}"
     for name, reasons in report.update.refused.items():
         yield f"{name}: not stored: {'; '.join(reasons)}"
