@@ -124,6 +124,7 @@ class EnginePair:
                 hint="install vLLM's CUDA build there, or name another interpreter with "
                 "`--specdec-python PATH`",
             )
+        self._engines[first].check_names(self.profile.engine_arguments("speculative"))
         self._check_draft(self._engines[first])
 
     def engine(self, role: Role) -> ProcessEngine:

@@ -106,13 +106,23 @@ class ProcessEngine:
             )
         )
 
+    def check_names(self, engine_args: Mapping[str, Any]) -> None:
+        """Refuses arguments whose names this vLLM does not know; loads nothing.
+
+        Raises:
+            ConfigError: naming the key, with a suggestion.
+        """
+        self.versions()
+        self._call(
+            "check_names", "checking", self._profile.timeouts.load_s, engine_args=dict(engine_args)
+        )
+
     def load(self) -> EngineFacts:
         """Loads the model.
 
         Raises:
             EngineUnavailable: vLLM cannot be imported.
             EngineStartError: the engine did not load.
-            ConfigError: vLLM does not know a key of the profile.
         """
         versions = self.versions()
         reply = self._call(

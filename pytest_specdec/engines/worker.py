@@ -301,21 +301,29 @@ def _token_score(token_id: int, candidates: Mapping[int, Any]) -> dict[str, Any]
     }
 
 
-def _load(engine_args: Mapping[str, Any]) -> Engine:
-    """Starts the engine. Names vLLM does not know are refused before anything is loaded."""
-    from vllm import LLM
+def _check_names(engine_args: Mapping[str, Any]) -> None:
+    """Refuses names that this vLLM does not know; nothing is loaded for it."""
     from vllm.config import SpeculativeConfig
     from vllm.engine.arg_utils import EngineArgs
 
-    known = {field.name for field in dataclasses.fields(EngineArgs)}
-    _refuse_unknown("engine_args", engine_args, known)
+    _refuse_unknown("engine_args", engine_args, _names(EngineArgs))
+    speculative = engine_args.get("speculative_config") or {}
+    _refuse_unknown("speculative_config", speculative, _names(SpeculativeConfig))
+
+
+def _load(engine_args: Mapping[str, Any]) -> Engine:
+    from vllm import LLM
+    from vllm.engine.arg_utils import EngineArgs
+
     arguments: dict[str, Any] = {**engine_args, "disable_log_stats": False}
-    if (speculative := engine_args.get("speculative_config")) is not None:
-        speculative_known = {field.name for field in dataclasses.fields(SpeculativeConfig)}
-        _refuse_unknown("speculative_config", speculative, speculative_known)
-        if "per_request_spec_decode_metrics" in known:
-            arguments["per_request_spec_decode_metrics"] = "detailed"
+    per_request = "per_request_spec_decode_metrics"
+    if engine_args.get("speculative_config") is not None and per_request in _names(EngineArgs):
+        arguments[per_request] = "detailed"
     return Engine(LLM(**arguments))
+
+
+def _names(cls: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(cls)}
 
 
 def _refuse_unknown(where: str, given: Mapping[str, Any], known: set[str]) -> None:
@@ -399,6 +407,8 @@ class Worker:
             return _environment()
         if operation == "folder":
             return _folder(command["model"])
+        if operation == "check_names":
+            return _check_names(command["engine_args"])
         if operation == "load":
             return self._load(command["engine_args"])
         if self._engine is None:
