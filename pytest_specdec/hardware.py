@@ -115,15 +115,15 @@ def cpu_hardware() -> Hardware:
 
 
 def gpu_hardware(profile: Profile, gpus: Sequence[Gpu]) -> Hardware:
-    """The GPUs of `gpus` that the profile accepts.
+    """The first of `gpus`, as many as the profile needs: those that vLLM will take.
 
     Raises:
-        HardwareError: if there are too few, saying what was asked and what is here.
+        HardwareError: if the profile does not accept them, saying what was asked and what is here.
     """
     requires = profile.requires
     fitting = [
         gpu
-        for gpu in gpus
+        for gpu in gpus[: requires.num_gpus]
         if gpu.memory_gib >= requires.memory_gib
         and _accepts(requires.compute_capability, gpu.compute_capability)
     ]
@@ -137,8 +137,8 @@ def gpu_hardware(profile: Profile, gpus: Sequence[Gpu]) -> Hardware:
         raise HardwareError(
             f"profile `{profile.name}` needs {requires.num_gpus} GPU of compute capability "
             f"{wanted} with at least {requires.memory_gib:g} GiB\nhere: {here}",
-            hint="choose a profile for this GPU with `--specdec-profile`, or change the "
-            "profile's `requires`",
+            hint="choose a profile for this GPU with `--specdec-profile`, another GPU with "
+            "CUDA_VISIBLE_DEVICES, or change the profile's `requires`",
         )
     gpu = fitting[0]
     facts: dict[str, Fact] = {

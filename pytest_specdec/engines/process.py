@@ -43,7 +43,8 @@ DEVICE_ENV: Mapping[Device, Mapping[str, str]] = {
         "KMP_BLOCKTIME": "1",
         "KMP_TPAUSE": "0",
     },
-    "gpu": {},
+    # NVML counts GPUs by their place on the bus; CUDA's own default is by their speed.
+    "gpu": {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
 }
 
 
