@@ -4,7 +4,7 @@ UV ?= uv
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo upgrade-demo test lint lock clean
+.PHONY: help setup demo upgrade-demo wheel-demo test lint lock clean
 
 help: ## this list
 	@awk -F ":.*## " "/^[a-z-]+:.*## /{printf \"  make %-14s %s\\n\", \$$1, \$$2}" $(firstword $(MAKEFILE_LIST))
@@ -13,10 +13,13 @@ setup: ## make .venv and the small model; under a second when nothing changed
 	@$(PYTHON) tools/setup.py
 
 demo: setup ## gate speculative decoding on this machine, with a small real model
-	$(BIN)/pytest suites --update-baselines=new
+	CI= $(BIN)/pytest suites --update-baselines=new
 
 upgrade-demo: setup ## gate an upgrade of vLLM: record with the old one, judge the new one
 	$(BIN)/python tools/upgrade_demo.py
+
+wheel-demo: setup ## gate with the built wheel, from a fresh environment without vLLM
+	$(BIN)/python tools/try_wheel.py
 
 test: setup ## the tests of the plugin itself
 	$(BIN)/pytest

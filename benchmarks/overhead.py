@@ -1,0 +1,251 @@
+"""What the plugin costs: the gate beside a bare script that does the same with vLLM, and
+`pytest --collect-only` of a project that has the plugin and does not use it.
+
+    .venv/bin/python benchmarks/overhead.py gate       minutes; wants idle cores
+    .venv/bin/python benchmarks/overhead.py collect    about a minute
+
+Both take turns with what they are compared with, so that a drift of the machine falls on both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+if not __package__:  # run by path
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from pytest_specdec.engines.pair import ABBA, WARM_UP_TOKENS
+from pytest_specdec.engines.process import COMMON_ENV, DEVICE_ENV
+from pytest_specdec.generation import ROLES
+from pytest_specdec.profile import Profile, read_profiles
+from pytest_specdec.workload import Workload, read_workload
+from tools.demonstration import ROOT, tiny_project
+
+BARE = Path(__file__).with_name("bare.py")
+WORKLOADS = ("suites/predictable/sql.jsonl", "suites/open_ended/story.jsonl")
+MAX_RATIO = 1.05
+MAX_COLLECT_MS = 20.0
+TURNS = ("gate", "bare", "bare", "gate")
+PLUGINS = {
+    "without": (),
+    "pytest-specdec": ("-p", "pytest_specdec.plugin"),
+    "pytest-benchmark": ("-p", "pytest_benchmark.plugin"),
+}
+
+
+def shortened(path: Path, num_prompts: int) -> list[dict[str, Any]]:
+    """The first prompts of a workload file, under its header."""
+    objects = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    num_headers = sum("id" not in each for each in objects)
+    return objects[: num_headers + num_prompts] if num_prompts else objects
+
+
+def plan_of(profile: Profile, workloads: Sequence[Workload]) -> dict[str, Any]:
+    """What the bare script does: the gate's engines, requests, warm-up and order of passes.
+
+    The engines get the profile's arguments; the counters that the gate turns on are its own cost.
+    """
+    preloaded = [
+        str(Path(str(file.locate())).resolve())
+        for file in importlib.metadata.files("intel-openmp") or []
+        if file.name == "libiomp5.so"
+    ]
+    env = {**COMMON_ENV, **DEVICE_ENV[profile.device], **profile.env}
+    return {
+        "python": sys.executable,
+        "engines": {role: profile.engine_arguments(role) for role in ROLES},
+        "env": {**env, "LD_PRELOAD": ":".join(preloaded)},
+        "order": ABBA * profile.num_blocks,
+        "workloads": [
+            {
+                "concurrency": workload.concurrency,
+                "requests": [dict(prompt.request) for prompt in workload.prompts],
+                "warm_up": [_warm_up(prompt.request) for prompt in workload.prompts],
+            }
+            for workload in workloads
+        ],
+    }
+
+
+def _warm_up(request: Mapping[str, Any]) -> dict[str, Any]:
+    tokens = min(WARM_UP_TOKENS, request["max_tokens"])
+    return {**request, "max_tokens": tokens, "min_tokens": 0}
+
+
+def run_gate(project: Path) -> dict[str, float]:
+    """One session of the gate: all of it, and the part in which its engines generated."""
+    command = [sys.executable, "-m", "pytest", "suites", "--update-baselines=new"]
+    start = time.perf_counter()
+    done = subprocess.run(
+        [*command, "--update-baselines-in-ci"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    total_s = time.perf_counter() - start
+    report = project / ".specdec" / "report.json"
+    if done.returncode not in (0, 1) or not report.exists():
+        raise SystemExit(f"the gate did not run:\n{done.stdout}{done.stderr}")
+    passes = [
+        each
+        for profile in json.loads(report.read_text(encoding="utf-8"))["profiles"]
+        for workload in profile["workloads"]
+        for role in ROLES
+        for each in workload["runs"][role]["passes"]
+    ]
+    report.unlink()
+    tokens = sum(len(answer["token_ids"]) for each in passes for answer in each["generations"])
+    return {
+        "total_s": total_s,
+        "passes_s": sum(each["wall_s"] for each in passes),
+        "num_output_tokens": tokens,
+        "exit_status": done.returncode,
+    }
+
+
+def run_bare(plan: Path) -> dict[str, float]:
+    """The bare script, likewise."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, str(BARE), str(plan)], capture_output=True, text=True, check=False
+    )
+    total_s = time.perf_counter() - start
+    if done.returncode != 0:
+        raise SystemExit(f"the bare script did not run:\n{done.stderr}")
+    said = json.loads(done.stdout)
+    return {
+        "total_s": total_s,
+        "passes_s": said["wall_s"],
+        "num_output_tokens": said["num_output_tokens"],
+        "exit_status": 0,
+    }
+
+
+def measure_gate(
+    folder: Path, *, paths: Sequence[str], num_prompts: int, repetitions: int
+) -> float:
+    """Prints a line for each run and returns the ratio of the sums."""
+    project = tiny_project(
+        folder / "project",
+        {Path(path).stem: shortened(ROOT / path, num_prompts) for path in paths},
+        profiles=(ROOT / "specdec.toml").read_text(encoding="utf-8"),
+    )
+    profile = read_profiles(project / "specdec.toml").default_for("cpu")
+    workloads = [read_workload(path) for path in sorted((project / "suites").iterdir())]
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps(plan_of(profile, workloads)), encoding="utf-8")
+    taken: dict[str, list[dict[str, float]]] = {"gate": [], "bare": []}
+    print("       total  passes  the rest  output tokens  exit status")
+    for turn in TURNS * repetitions:
+        each = run_gate(project) if turn == "gate" else run_bare(plan)
+        taken[turn].append(each)
+        _print_run(turn, each)
+    sums = {
+        turn: {key: sum(each[key] for each in runs) for key in runs[0]}
+        for turn, runs in taken.items()
+    }
+    for turn, both in sums.items():
+        _print_run(f"all {turn}"[:8], both)
+    if len({each["num_output_tokens"] for runs in taken.values() for each in runs}) > 1:
+        raise SystemExit("the runs differ in output tokens: they did not do the same work")
+    return sums["gate"]["total_s"] / sums["bare"]["total_s"]
+
+
+def _print_run(name: str, run: Mapping[str, float]) -> None:
+    rest_s = run["total_s"] - run["passes_s"]
+    figures = f"{run['total_s']:6.1f} s{run['passes_s']:6.1f} s{rest_s:8.1f} s"
+    tokens, status = round(run["num_output_tokens"]), round(run["exit_status"])
+    print(f"{name:<5}{figures}{tokens:15}{status:13}", flush=True)
+
+
+def measure_collect(folder: Path, *, repetitions: int) -> dict[str, list[float]]:
+    """Milliseconds that each plugin adds to collecting a project that does not use it, one for
+    each round; all take their turn in a round, each round beginning with another."""
+    (folder / "test_trivial.py").write_text(
+        "".join(f"def test_{number}():\n    pass\n\n\n" for number in range(5))
+    )
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
+    names = list(PLUGINS)
+    for name in names:
+        _collect_ms(folder, PLUGINS[name])  # byte code and file caches
+    added: dict[str, list[float]] = {name: [] for name in names[1:]}
+    for number in range(repetitions):
+        first = number % len(names)
+        took = {name: _collect_ms(folder, PLUGINS[name]) for name in names[first:] + names[:first]}
+        for name, differences in added.items():
+            differences.append(took[name] - took["without"])
+    return added
+
+
+def _collect_ms(folder: Path, options: Sequence[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", *options],
+        cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": ""},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return (time.perf_counter() - start) * 1000
+
+
+def report_gate(folder: Path, options: argparse.Namespace) -> bool:
+    """Measures, and says whether the goal is met."""
+    ratio = measure_gate(
+        folder,
+        paths=options.workloads,
+        num_prompts=options.prompts,
+        repetitions=options.repetitions or 1,
+    )
+    print(f"gate over bare script: {ratio:.3f} (goal: {MAX_RATIO} or less)")
+    return ratio <= MAX_RATIO
+
+
+def report_collect(folder: Path, options: argparse.Namespace) -> bool:
+    """Measures, and says whether the goal is met."""
+    added = measure_collect(folder, repetitions=options.repetitions or 30)
+    for name, differences in added.items():
+        low, _, high = quantiles(differences, n=4)
+        print(
+            f"{name} adds {median(differences):.1f} ms to `pytest --collect-only` "
+            f"(median of {len(differences)}; half of them {low:.1f} to {high:.1f} ms)"
+        )
+    print(f"goal of pytest-specdec: under {MAX_COLLECT_MS:g} ms")
+    return median(added["pytest-specdec"]) < MAX_COLLECT_MS
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 when the goal is met."""
+    parser = argparse.ArgumentParser(description="What the plugin costs.")
+    parser.add_argument("what", choices=["gate", "collect"])
+    parser.add_argument("--workloads", nargs="+", default=WORKLOADS, metavar="FILE")
+    parser.add_argument(
+        "--prompts", type=int, default=6, help="of each workload; 0: all (default: 6)"
+    )
+    parser.add_argument(
+        "--repetitions", type=int, help="of gate, bare, bare, gate (1), or rounds of collect (30)"
+    )
+    options = parser.parse_args(arguments)
+    report = report_gate if options.what == "gate" else report_collect
+    folder = Path(tempfile.mkdtemp(prefix="specdec-overhead-"))
+    try:
+        return 0 if report(folder, options) else 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
