@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import time
 from typing import Any
+
+GARBLED_BYTES = 80
 
 
 class PipeClosed(Exception):
@@ -15,6 +18,10 @@ class PipeClosed(Exception):
 
 class PipeSilent(Exception):
     """Nothing came for as long as may pass."""
+
+
+class PipeGarbled(Exception):
+    """Something came that is no message; `str` of it is its beginning."""
 
 
 class Pipe:
@@ -34,8 +41,7 @@ class Pipe:
         data = json.dumps(message).encode() + b"\n"
         deadline = time.monotonic() + silence_s
         while data:
-            remaining = max(0.0, deadline - time.monotonic())
-            if not select.select([], [self._write_fd], [], remaining)[1]:
+            if not _is_ready(self._write_fd, select.POLLOUT, deadline):
                 raise PipeSilent
             try:
                 written = os.write(self._write_fd, data[: select.PIPE_BUF])
@@ -44,20 +50,25 @@ class Pipe:
             data = data[written:]
 
     def receive(self, *, silence_s: float) -> dict[str, Any]:
-        """The next message. Raises PipeClosed, or PipeSilent after `silence_s` without one."""
+        """The next message. Raises PipeClosed, PipeSilent after `silence_s` without one, or
+        PipeGarbled."""
         if not self._is_open:
             raise PipeClosed
         deadline = time.monotonic() + silence_s
         while b"\n" not in self._buffer:
-            remaining = max(0.0, deadline - time.monotonic())
-            if not select.select([self._read_fd], [], [], remaining)[0]:
+            if not _is_ready(self._read_fd, select.POLLIN, deadline):
                 raise PipeSilent
             chunk = os.read(self._read_fd, 1 << 16)
             if not chunk:
                 raise PipeClosed
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict):
+            raise PipeGarbled(repr(line[:GARBLED_BYTES].decode(errors="replace")))
         return message
 
     def close(self) -> None:
@@ -66,3 +77,14 @@ class Pipe:
             self._is_open = False
             os.close(self._read_fd)
             os.close(self._write_fd)
+
+
+def _is_ready(fd: int, event: int, deadline: float) -> bool:
+    """Waits for the event, or for the other end to be gone, until the deadline.
+
+    `select.select` would refuse descriptors from 1024 on, which a long session may reach.
+    """
+    poll = select.poll()
+    poll.register(fd, event)
+    remaining_s = max(0.0, deadline - time.monotonic())
+    return bool(poll.poll(math.ceil(remaining_s * 1000)))

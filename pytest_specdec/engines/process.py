@@ -8,11 +8,12 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from pytest_specdec.engines.pipe import Pipe, PipeClosed, PipeSilent
+from pytest_specdec.engines.pipe import Pipe, PipeClosed, PipeGarbled, PipeSilent
 from pytest_specdec.engines.protocol import EngineFacts, Progress
 from pytest_specdec.errors import (
     ConfigError,
@@ -29,7 +30,12 @@ from pytest_specdec.workload import Prompt
 
 WORKER = Path(__file__).with_name("worker.py")
 LOG_TAIL_LINES = 15
+LOG_TAIL_BYTES = 1 << 16
 CLOSE_GRACE_S = 10.0
+# A killed process that the kernel cannot end, as with a hung driver, must not hang pytest too.
+KILL_GRACE_S = 30.0
+# How often a silent worker is looked at.
+LOOK_S = 1.0
 
 COMMON_ENV = {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "INFO", "PYTHONUNBUFFERED": "1"}
 DEVICE_ENV: Mapping[Device, Mapping[str, str]] = {
@@ -70,6 +76,7 @@ class ProcessEngine:
         self._facts: EngineFacts | None = None
         self._versions: Mapping[str, str | None] | None = None
         self._doing = "importing vLLM"
+        self._num_unanswered = 0
         self._process, self._pipe = self._spawn()
         self._send("hello", profile.timeouts.import_s)
 
@@ -170,31 +177,32 @@ class ProcessEngine:
 
     def close(self) -> None:
         """Asks the worker to end, then ends its whole process group."""
-        if self._process.poll() is None:
-            with contextlib.suppress(PipeClosed, PipeSilent):
-                self._pipe.send({"op": "shutdown"}, silence_s=1)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(CLOSE_GRACE_S if self._doing == "idle" else 0.1)
-        self._kill()
+        try:
+            if not self._has_ended():
+                with contextlib.suppress(PipeClosed, PipeSilent):
+                    self._pipe.send({"op": "shutdown"}, silence_s=1)
+                    self._has_ended(CLOSE_GRACE_S if self._doing == "idle" else 0.1)
+        finally:
+            # Also when a second Ctrl-C arrives while it is waited for.
+            self._kill()
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], Pipe]:
-        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        log = self._open_log()
         commands_read, commands_write = os.pipe()
         replies_read, replies_write = os.pipe()
         try:
-            with self.log_path.open("wb") as log:
-                process = subprocess.Popen(
-                    [str(self._python), str(WORKER), str(commands_read), str(replies_write)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self._environment(),
-                    cwd=self.log_path.parent,
-                    pass_fds=(commands_read, replies_write),
-                    # A group of its own: Ctrl-C reaches pytest alone, and all that the engine
-                    # starts can be ended with it.
-                    start_new_session=True,
-                )
+            process = subprocess.Popen(
+                [str(self._python), str(WORKER), str(commands_read), str(replies_write)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._environment(),
+                cwd=self.log_path.parent,
+                pass_fds=(commands_read, replies_write),
+                # A group of its own: Ctrl-C reaches pytest alone, and all that the engine
+                # starts can be ended with it.
+                start_new_session=True,
+            )
         except OSError as error:
             os.close(commands_write)
             os.close(replies_read)
@@ -205,8 +213,19 @@ class ProcessEngine:
         finally:
             os.close(commands_read)
             os.close(replies_write)
+            log.close()
         os.set_blocking(commands_write, False)
         return process, Pipe(read_fd=replies_read, write_fd=commands_write)
+
+    def _open_log(self) -> BinaryIO:
+        try:
+            self.log_path.parent.mkdir(parents=True, exist_ok=True)
+            return self.log_path.open("wb")
+        except OSError as error:
+            raise EngineStartError(
+                f"the log of the {self} cannot be written: {self.log_path}\n{error}",
+                hint="name another folder with `--specdec-report DIR`",
+            ) from error
 
     def _environment(self) -> dict[str, str]:
         device = self._profile.device
@@ -233,6 +252,7 @@ class ProcessEngine:
         return self._reply(silence_s, progress)
 
     def _send(self, operation: str, silence_s: float, **arguments: Any) -> None:
+        self._num_unanswered += 1
         try:
             self._pipe.send({"op": operation, **arguments}, silence_s=silence_s)
         except (PipeClosed, PipeSilent) as error:
@@ -240,47 +260,79 @@ class ProcessEngine:
 
     def _reply(self, silence_s: float, progress: Progress | None = None) -> Any:
         while True:
-            try:
-                message = self._pipe.receive(silence_s=silence_s)
-            except (PipeClosed, PipeSilent) as error:
-                raise self._gone(error, silence_s) from None
+            message = self._receive(silence_s)
+            # Replies come in the order of the commands; an earlier one's is still to come when its
+            # caller was interrupted.
+            is_own = self._num_unanswered == 1
             if "progress" in message:
-                if progress is not None:
+                if is_own and progress is not None:
                     progress(message["progress"])
+                continue
+            if not {"result", "error"} & message.keys():
+                raise self._garbled(repr(message))
+            self._num_unanswered -= 1
+            if not is_own:
                 continue
             if "error" in message:
                 raise self._refused(**message["error"])
             self._doing = "idle"
             return message["result"]
 
+    def _receive(self, silence_s: float) -> dict[str, Any]:
+        """The next message of whatever command.
+
+        In between it is seen whether the worker lives: processes that it started may hold its end
+        of the pipe open.
+        """
+        deadline = time.monotonic() + silence_s
+        while True:
+            remaining_s = deadline - time.monotonic()
+            try:
+                return self._pipe.receive(silence_s=min(remaining_s, LOOK_S))
+            except PipeGarbled as error:
+                raise self._garbled(str(error)) from None
+            except PipeClosed as error:
+                raise self._gone(error, silence_s) from None
+            except PipeSilent as error:
+                if remaining_s <= LOOK_S or self._has_ended():
+                    raise self._gone(error, silence_s) from None
+
     def _refused(self, *, kind: str, message: str) -> SpecdecError:
         """The error for what the worker itself reported."""
         if kind == "config":
             return ConfigError(f"profile `{self._profile.name}`: {message}")
         if kind == "unavailable":
+            self._kill()
             return EngineUnavailable(
                 f"vLLM cannot be imported under: {self._python}\n{message}",
                 hint=f"install it with `{self._python} -m pip install vllm`, or name an "
                 "interpreter that has it with `--specdec-python PATH`",
             )
         if kind == "request":
+            self._doing = "idle"
             return EngineError(f"the {self} refused a request: {message}")
         self._kill()
         return self._failure(f"the {self} failed while {self._doing}: {message}\n{self._log()}")
 
+    def _garbled(self, said: str) -> EngineError:
+        """The error for a worker that says what is no message of ours; ends it."""
+        self._kill()
+        return self._failure(
+            f"the {self} sent what is no reply while {self._doing}: {said}\n{self._log()}"
+        )
+
     def _gone(self, error: Exception, silence_s: float) -> EngineError:
         """The error for a worker that says nothing any more; ends what is left of it."""
-        if isinstance(error, PipeSilent) and self._process.poll() is None:
+        if isinstance(error, PipeSilent) and not self._has_ended():
             self._kill()
             return EngineTimeout(
                 f"the {self} was silent for {silence_s:g} s while {self._doing}, and was ended\n"
                 f"{self._log()}",
                 hint="if it is slow rather than hung, raise the profile's `timeouts`",
             )
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(CLOSE_GRACE_S)
-        ending = _ending(self._process.poll())
+        has_ended = self._has_ended(CLOSE_GRACE_S)
         self._kill()
+        ending = _ending(self._process.returncode if has_ended else None)
         return self._failure(f"the {self} died while {self._doing}: {ending}\n{self._log()}")
 
     def _failure(self, message: str) -> EngineError:
@@ -291,17 +343,40 @@ class ProcessEngine:
             )
         return EngineStartError(message) if self._facts is None else EngineDied(message)
 
+    def _has_ended(self, timeout_s: float = 0.0) -> bool:
+        """Whether the worker has ended by itself within that time.
+
+        Only `_kill` reaps it: until then its id, which is its group's too, cannot become that of
+        a process of somebody else.
+        """
+        deadline = time.monotonic() + timeout_s
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while self._process.returncode is None:
+            with contextlib.suppress(ChildProcessError):
+                if os.waitid(os.P_PID, self.pid, flags) is None:
+                    if time.monotonic() >= deadline:
+                        return False
+                    time.sleep(0.01)
+                    continue
+            break
+        return True
+
     def _kill(self) -> None:
         """Ends the process group, stragglers included, and closes the pipe; once."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(KILL_GRACE_S)
         self._pipe.close()
 
     def _log(self) -> str:
         """The log's tail and place, for messages."""
         try:
-            lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+            with self.log_path.open("rb") as log:
+                size = log.seek(0, os.SEEK_END)
+                log.seek(max(0, size - LOG_TAIL_BYTES))
+                lines = log.read().decode(errors="replace").splitlines()
         except OSError:
             lines = []
         tail = "\n".join(f"    {line}" for line in lines[-LOG_TAIL_LINES:])
@@ -313,7 +388,8 @@ def _ending(returncode: int | None) -> str:
     if returncode is None:
         return "its pipe closed"
     if returncode < 0:
-        name = signal.Signals(-returncode).name
+        known = {each.value: each.name for each in signal.Signals}
+        name = known.get(-returncode, f"signal {-returncode}")
         likely = "; the system may be out of memory" if name == "SIGKILL" else ""
         return f"killed by {name}{likely}"
     return f"exit status {returncode}"

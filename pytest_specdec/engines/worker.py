@@ -23,6 +23,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import select
 import signal
 import sys
 import time
@@ -158,12 +159,11 @@ class Engine:
 
         given = {key: value for key, value in request.items() if key not in NOT_SAMPLING}
         fields = {"temperature": 0, **given}
-        constraint = _constraint(request)
         try:
-            if constraint is not None:
+            if (constraint := _constraint(request)) is not None:
                 fields["structured_outputs"] = constraint
             return SamplingParams(**fields, output_kind=RequestOutputKind.DELTA)
-        except (TypeError, ValueError) as error:
+        except _refusals() as error:
             raise Refused("request", f"vLLM refused the sampling parameters: {error}") from error
 
     def _add(self, token_ids: Sequence[int], params: Any) -> str:
@@ -171,7 +171,7 @@ class Engine:
         self._num_requests += 1
         try:
             self._engine.add_request(request_id, {"prompt_token_ids": list(token_ids)}, params)
-        except (TypeError, ValueError) as error:
+        except _refusals() as error:
             raise Refused("request", f"vLLM refused the request: {error}") from error
         return request_id
 
@@ -230,6 +230,15 @@ class Answer:
             "tpot_ms": decode_s / num_decoded * 1000 if num_decoded > 0 else None,
             "drafts": _request_drafts(getattr(completion, "spec_decode_metrics", None)),
         }
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """What vLLM raises for a request that it will not take; older ones have no class for it."""
+    try:
+        from vllm.exceptions import VLLMClientError
+    except ImportError:
+        return TypeError, ValueError
+    return TypeError, ValueError, VLLMClientError
 
 
 NOT_SAMPLING = frozenset({"messages", "response_format", "structured_outputs"})
@@ -398,7 +407,8 @@ class Worker:
                 self._send(error={"kind": error.kind, "message": str(error)})
             except Exception as error:
                 traceback.print_exc()
-                kind = "unavailable" if isinstance(error, ImportError) else "failed"
+                cannot_import = command["op"] == "hello" and isinstance(error, ImportError)
+                kind = "unavailable" if cannot_import else "failed"
                 self._send(error={"kind": kind, "message": f"{type(error).__name__}: {error}"})
 
     def _answer(self, command: Mapping[str, Any]) -> Any:
@@ -444,6 +454,21 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def _guard_group(commands_fd: int, replies_fd: int) -> None:
+    """Starts a process that ends this process's group when pytest's process is gone.
+
+    What the engine starts, such as vLLM's own processes on a GPU, has another parent and would
+    live on.
+    """
+    if os.fork() > 0:
+        return
+    os.close(replies_fd)
+    hang_up = select.poll()
+    hang_up.register(commands_fd, 0)
+    hang_up.poll()
+    os.killpg(0, signal.SIGKILL)
+
+
 def _preload_openmp() -> None:
     """Starts this program anew with Intel's OpenMP in front, where it is installed.
 
@@ -455,7 +480,7 @@ def _preload_openmp() -> None:
     if library is None or "libiomp5" in preloaded:
         return
     os.environ["LD_PRELOAD"] = f"{library}:{preloaded}".rstrip(":")
-    os.execv(sys.executable, [sys.executable, *sys.argv])
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _openmp_libraries() -> Iterator[Path]:
@@ -474,6 +499,9 @@ def main() -> None:
     if os.environ.get("SPECDEC_DEVICE") == "cpu":
         _preload_openmp()
     commands_fd, replies_fd = (int(argument) for argument in sys.argv[1:3])
+    _guard_group(commands_fd, replies_fd)
+    # This file's folder would come before vLLM's own modules of the same names.
+    sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
     with (
         os.fdopen(commands_fd, encoding="utf-8") as commands,
         os.fdopen(replies_fd, "w", encoding="utf-8") as replies,

@@ -1,0 +1,509 @@
+"""The worker's program as a module, with stand-ins for vLLM: what it counts, keeps in flight,
+refuses and answers. vLLM itself is met in tests/real."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_specdec.engines import worker
+from pytest_specdec.engines.worker import Refused, Worker
+
+
+@dataclass
+class FakeRequest:
+    request_id: str
+    params: Any
+    chunks: deque[int]
+    prompt: Sequence[int]
+
+
+@dataclass
+class FakeEngine:
+    """Gives each request the chunks it is told to, one a step, and notes who is in flight.
+
+    `plans` holds the sizes of each request's chunks, in the order of arrival.
+    """
+
+    plans: list[list[int]]
+    requests: dict[str, FakeRequest] = field(default_factory=dict)
+    in_flight: list[list[str]] = field(default_factory=list)
+    aborted: list[str] = field(default_factory=list)
+    refuse: str | None = None
+    fail_at_step: int | None = None
+    num_added: int = 0
+    vllm_config: Any = None
+
+    def add_request(self, request_id: str, prompt: Mapping[str, Any], params: Any) -> None:
+        if request_id == self.refuse:
+            raise ValueError("it is too long")
+        chunks = deque(self.plans[self.num_added])
+        self.num_added += 1
+        self.requests[request_id] = FakeRequest(
+            request_id, params, chunks, prompt["prompt_token_ids"]
+        )
+
+    def has_unfinished_requests(self) -> bool:
+        return bool(self.requests)
+
+    def abort_request(self, request_ids: list[str]) -> None:
+        self.aborted.extend(request_ids)
+        for request_id in request_ids:
+            self.requests.pop(request_id)
+
+    def step(self) -> list[Any]:
+        self.in_flight.append(sorted(self.requests))
+        if len(self.in_flight) == self.fail_at_step:
+            raise RuntimeError("out of memory")
+        outputs = []
+        for request in list(self.requests.values()):
+            size = request.chunks.popleft()
+            outputs.append(self.output(request, size))
+            if not request.chunks:
+                del self.requests[request.request_id]
+        return outputs
+
+    def output(self, request: FakeRequest, size: int) -> Any:
+        is_last = not request.chunks
+        completion = SimpleNamespace(
+            token_ids=[5] * size,
+            text="t" * size,
+            finish_reason="length" if is_last else None,
+            stop_reason=None,
+            spec_decode_metrics=None,
+        )
+        times = SimpleNamespace(first_token_ts=10.0, last_token_ts=10.3, first_token_latency=0.25)
+        return SimpleNamespace(
+            request_id=request.request_id,
+            outputs=[completion],
+            finished=is_last,
+            metrics=times,
+            prompt_logprobs=None,
+        )
+
+
+@dataclass
+class FakeLlm:
+    llm_engine: FakeEngine
+    metrics: list[list[Any]] = field(default_factory=list)
+    num_resets: int = 0
+
+    def get_tokenizer(self) -> Any:
+        return SimpleNamespace(apply_chat_template=self.apply_chat_template)
+
+    def apply_chat_template(self, messages: Any, **given: Any) -> Any:
+        if messages[0]["content"] == "broken":
+            raise KeyError("no such role")
+        ids = [len(message["content"]) for message in messages]
+        return {"input_ids": ids} if messages[0]["content"] == "mapping" else ids
+
+    def get_metrics(self) -> list[Any]:
+        return self.metrics.pop(0) if self.metrics else []
+
+    def reset_prefix_cache(self) -> None:
+        self.num_resets += 1
+
+
+@pytest.fixture(autouse=True)
+def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two classes of vLLM's that requests are made of; they remember what they were told."""
+
+    class Told(SimpleNamespace):
+        def __init__(self, **given: Any) -> None:
+            if given.get("top_p") == 3:
+                raise ValueError("top_p must be in (0, 1]")
+            super().__init__(**given)
+
+    top, sampling = ModuleType("vllm"), ModuleType("vllm.sampling_params")
+    vars(top).update(SamplingParams=Told)
+    vars(sampling).update(
+        StructuredOutputsParams=Told, RequestOutputKind=SimpleNamespace(DELTA="delta")
+    )
+    monkeypatch.setitem(sys.modules, "vllm", top)
+    monkeypatch.setitem(sys.modules, "vllm.sampling_params", sampling)
+
+
+def request(content: str = "Hi", **fields: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": content}], "max_tokens": 8, **fields}
+
+
+def engine_of(*plans: list[int], **settings: Any) -> tuple[worker.Engine, FakeEngine]:
+    fake = FakeEngine(list(plans), **settings)
+    return worker.Engine(FakeLlm(fake)), fake
+
+
+def silent(**_: Any) -> None:
+    """Nobody waits."""
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 3, 4, 5, 9])
+def test_exactly_so_many_requests_are_in_flight_while_any_wait(concurrency: int) -> None:
+    plans = [[1] * length for length in (5, 1, 3, 2, 4)]
+    engine, fake = engine_of(*plans)
+    reply = engine.generate([request() for _ in plans], concurrency, silent)
+    assert [len(each["token_ids"]) for each in reply["generations"]] == [5, 1, 3, 2, 4]
+    started = 0
+    for in_flight in fake.in_flight:
+        started = max(started, *(int(name.rpartition("-")[2]) + 1 for name in in_flight))
+        are_waiting = started < len(plans)
+        assert len(in_flight) == concurrency if are_waiting else len(in_flight) <= concurrency
+    assert not fake.has_unfinished_requests()
+
+
+def test_an_answer_is_put_together_from_its_chunks() -> None:
+    engine, _ = engine_of([1, 3, 0, 2])
+    reply = engine.generate([request("four")], 1, silent)
+    assert reply["generations"] == [
+        {
+            "prompt_token_ids": [4],
+            "token_ids": [5] * 6,
+            "text": "t" * 6,
+            "finish_reason": "length",
+            "stop_reason": None,
+            # The step that gave no token is not one of this request's.
+            "num_steps": 3,
+            "ttft_ms": 250.0,
+            "tpot_ms": pytest.approx(60.0),
+            "drafts": None,
+        }
+    ]
+    assert reply["drafts"] is None
+    assert reply["wall_s"] > 0
+
+
+def test_one_token_has_no_time_per_token_after_the_first() -> None:
+    engine, _ = engine_of([1])
+    assert engine.generate([request()], 1, silent)["generations"][0]["tpot_ms"] is None
+
+
+def test_the_prefix_cache_is_emptied_before_each_pass() -> None:
+    fake = FakeEngine([[1], [1]])
+    llm = FakeLlm(fake)
+    engine = worker.Engine(llm)
+    for number in (1, 2):
+        engine.generate([request()], 1, silent)
+        assert llm.num_resets == number
+
+
+def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    engine, _ = engine_of([1], [2, 2])
+    told: list[Any] = []
+    engine.generate([request(), request()], 2, lambda **facts: told.append(facts))
+    assert told == [
+        {"num_finished": 1, "num_output_tokens": 3},
+        {"num_finished": 2, "num_output_tokens": 5},
+    ]
+
+
+def test_a_refused_prompt_leaves_none_in_flight() -> None:
+    engine, fake = engine_of([9] * 3, [9] * 3, [1], refuse="specdec-2")
+    with pytest.raises(Refused, match=r"^vLLM refused the request: it is too long$") as caught:
+        engine.generate([request() for _ in range(3)], 3, silent)
+    assert caught.value.kind == "request"
+    assert fake.aborted == ["specdec-0", "specdec-1"]
+    assert not fake.has_unfinished_requests()
+    reply = engine.generate([request()], 1, silent)
+    assert len(reply["generations"][0]["token_ids"]) == 1
+
+
+def test_sampling_parameters_that_vllm_refuses_start_nothing() -> None:
+    engine, fake = engine_of([1], [1])
+    with pytest.raises(Refused, match=r"^vLLM refused the sampling parameters: top_p must be in"):
+        engine.generate([request(), request(top_p=3)], 1, silent)
+    assert fake.num_added == 0
+
+
+def test_a_chat_template_that_fails_starts_nothing() -> None:
+    engine, fake = engine_of([1], [1])
+    with pytest.raises(Refused, match=r"^the chat template failed: 'no such role'$") as caught:
+        engine.generate([request(), request("broken")], 1, silent)
+    assert (caught.value.kind, fake.num_added) == ("request", 0)
+
+
+@pytest.mark.parametrize("content", ["plain", "mapping"])
+def test_token_ids_of_either_transformers(content: str) -> None:
+    engine, fake = engine_of([1])
+    reply = engine.generate([request(content)], 1, silent)
+    assert reply["generations"][0]["prompt_token_ids"] == [len(content)]
+    assert fake.in_flight == [["specdec-0"]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({}, {"temperature": 0}),
+        ({"temperature": 0.7, "seed": 3}, {"temperature": 0.7, "seed": 3}),
+        (
+            {"response_format": {"type": "json_object"}},
+            {"temperature": 0, "structured_outputs": {"json_object": True}},
+        ),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"a": 1}}}},
+            {"temperature": 0, "structured_outputs": {"json": {"a": 1}}},
+        ),
+        (
+            {"structured_outputs": {"choice": ["a"]}},
+            {"temperature": 0, "structured_outputs": {"choice": ["a"]}},
+        ),
+    ],
+)
+def test_a_request_becomes_vllm_s_parameters(fields: Any, told: Any) -> None:
+    engine, _ = engine_of()
+    params = vars(engine._sampling_params(request(**fields)))
+    if "structured_outputs" in params:
+        params["structured_outputs"] = vars(params["structured_outputs"])
+    assert params == {"max_tokens": 8, "output_kind": "delta", **told}
+
+
+def metric(name: str, value: Any) -> Any:
+    field_name = "values" if isinstance(value, list) else "value"
+    return SimpleNamespace(name=f"vllm:{name}", **{field_name: value})
+
+
+def metrics(drafts: int, tokens: int, accepted: int, per_pos: list[int]) -> list[Any]:
+    return [
+        metric("num_requests_running", 3),
+        metric("spec_decode_num_drafts", drafts),
+        metric("spec_decode_num_draft_tokens", tokens),
+        metric("spec_decode_num_accepted_tokens", accepted),
+        metric("spec_decode_num_accepted_tokens_per_pos", per_pos),
+    ]
+
+
+COUNTED = {
+    "num_drafts": 3,
+    "num_draft_tokens": 12,
+    "num_accepted_tokens": 7,
+    "num_accepted_tokens_per_pos": [3, 2, 2],
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([], metrics(3, 12, 7, [3, 2, 2])),
+        (metrics(10, 40, 9, [5, 4, 0]), metrics(13, 52, 16, [8, 6, 2])),
+        # A longer draft than ever before.
+        (metrics(10, 40, 9, [5]), metrics(13, 52, 16, [8, 2, 2])),
+        # Two data-parallel engines, each with counters of its own.
+        (
+            metrics(1, 4, 1, [1, 0, 0]) + metrics(1, 4, 1, [1, 0]),
+            metrics(2, 8, 4, [2, 1, 1]) + metrics(3, 12, 5, [3, 1, 1]),
+        ),
+    ],
+)
+def test_the_engine_s_counters_are_those_of_the_pass(before: list[Any], after: list[Any]) -> None:
+    engine = worker.Engine(FakeLlm(FakeEngine([[1], [1]]), metrics=[before, after]))
+    reply = engine.generate([request(), request()], 2, silent)
+    assert reply["drafts"] == COUNTED
+    assert [each["drafts"] for each in reply["generations"]] == [None, None]
+
+
+def test_a_request_alone_has_the_engine_s_counters_to_itself() -> None:
+    told = [metrics(0, 0, 0, [0, 0, 0]), metrics(3, 12, 7, [3, 2, 2])]
+    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=told))
+    assert engine.generate([request()], 1, silent)["generations"][0]["drafts"] == COUNTED
+
+
+def test_no_speculation_is_not_the_same_as_no_drafts() -> None:
+    other = [metric("num_requests_running", 3)]
+    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=[other, other]))
+    assert engine.generate([request()], 1, silent)["drafts"] is None
+
+
+@pytest.mark.parametrize(
+    ("histogram", "num_draft_tokens", "expected"),
+    [
+        ([2, 1, 0, 2], 15, (5, 15, 7, [3, 2, 2])),
+        ([4, 0, 0], 8, (4, 8, 0, [0, 0])),
+        ([0, 0, 6], 12, (6, 12, 12, [6, 6])),
+        ([0, 0, 0], 0, (0, 0, 0, [0, 0])),
+        ([], 0, (0, 0, 0, [])),
+    ],
+)
+def test_a_request_s_drafts_out_of_vllm_s_histogram(
+    histogram: list[int], num_draft_tokens: int, expected: tuple[Any, ...]
+) -> None:
+    told = SimpleNamespace(histogram=histogram, num_draft_tokens=num_draft_tokens)
+    assert worker._request_drafts(told) == dict(zip(COUNTED, expected, strict=True))
+
+
+def test_where_vllm_tells_nothing_of_a_request_there_is_nothing() -> None:
+    assert worker._request_drafts(None) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [([], [], []), ([1, 2], [3], [4, 2]), ([], [1, 2], [1, 2]), ([5, 5], [-5, -5], [0, 0])],
+)
+def test_sums_by_position(left: list[int], right: list[int], expected: list[int]) -> None:
+    assert worker._sum_per_pos(left, right) == expected
+
+
+def test_growth_since_nothing_is_all_there_is() -> None:
+    assert worker._grown(COUNTED, None) == COUNTED
+    assert worker._grown(COUNTED, COUNTED) == {
+        "num_drafts": 0,
+        "num_draft_tokens": 0,
+        "num_accepted_tokens": 0,
+        "num_accepted_tokens_per_pos": [0, 0, 0],
+    }
+
+
+def candidate(logprob: float, rank: int, text: str) -> Any:
+    return SimpleNamespace(logprob=logprob, rank=rank, decoded_token=text)
+
+
+def test_a_token_s_score() -> None:
+    candidates = {8: candidate(-2.5, 4, "b"), 9: candidate(-0.5, 1, "a")}
+    expected = {
+        "token_id": 8,
+        "text": "b",
+        "logprob": -2.5,
+        "rank": 4,
+        "argmax_token_id": 9,
+        "argmax_text": "a",
+        "argmax_logprob": -0.5,
+    }
+    assert worker._token_score(8, candidates) == expected
+    own = worker._token_score(9, candidates)
+    assert (own["token_id"], own["argmax_token_id"], own["rank"]) == (9, 9, 1)
+
+
+def test_scoring_reads_the_positions_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, fake = engine_of([1])
+    plain = fake.output
+
+    def with_logprobs(made: FakeRequest, size: int) -> Any:
+        output = plain(made, size)
+        scored = [{token: candidate(-float(at), 1, "t")} for at, token in enumerate(made.prompt)]
+        output.prompt_logprobs = [None, *scored[1:]]
+        return output
+
+    monkeypatch.setattr(fake, "output", with_logprobs)
+    scores = engine.score([11, 12, 13], [14, 15])
+    assert [(each["token_id"], each["logprob"]) for each in scores] == [(14, -3.0), (15, -4.0)]
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("dtype", None),
+        (
+            "dtyp",
+            "^this vLLM does not know `dtyp` in `engine_args`\nhint: did you mean `dtype`[?]$",
+        ),
+        ("zzz", "^this vLLM does not know `zzz` in `engine_args`$"),
+    ],
+)
+def test_unknown_names_are_refused(key: str, told: str | None) -> None:
+    given, known = {key: 1}, {"dtype", "max_model_len"}
+    if told is None:
+        worker._refuse_unknown("engine_args", given, known)
+        return
+    with pytest.raises(Refused, match=told) as caught:
+        worker._refuse_unknown("engine_args", given, known)
+    assert caught.value.kind == "config"
+
+
+def test_a_configuration_is_followed_by_its_dotted_names() -> None:
+    fake = FakeEngine([])
+    fake.vllm_config = SimpleNamespace(
+        model_config=SimpleNamespace(dtype=SimpleNamespace(), max_model_len=2048, quantization=None)
+    )
+    config = worker.Engine(FakeLlm(fake)).resolved_config()
+    assert config["model_config.max_model_len"] == 2048
+    assert config["model_config.dtype"] == "namespace()"
+    assert config["model_config.quantization"] is None
+    # What this vLLM does not have is absent, not an error.
+    assert config["attention_config.backend"] is None
+    json.dumps(config)
+
+
+def serve(*commands: Mapping[str, Any], engine: worker.Engine | None = None) -> list[Any]:
+    """What a worker replies to the commands, before it is told to end or its parent is gone."""
+    lines = "".join(json.dumps(command) + "\n" for command in commands)
+    replies = io.StringIO()
+    served = Worker(io.StringIO(lines), replies)
+    served._engine = engine
+    served.serve()
+    return [json.loads(line) for line in replies.getvalue().splitlines()]
+
+
+def test_replies_come_in_order_progress_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
+    engine, _ = engine_of([1])
+    ask = {"op": "generate", "requests": [request()], "concurrency": 1}
+    progress, result, error, end = serve(ask, {"op": "fly"}, {"op": "shutdown"}, engine=engine)
+    assert progress == {"progress": {"num_finished": 1, "num_output_tokens": 1}}
+    assert result["result"]["drafts"] is None
+    assert error == {"error": {"kind": "failed", "message": "no such command: fly"}}
+    assert end == {"result": None}
+
+
+def test_nothing_is_answered_past_the_shutdown() -> None:
+    assert len(serve({"op": "shutdown"}, {"op": "hello"})) == 1
+
+
+def test_a_parent_that_is_gone_ends_it() -> None:
+    assert serve() == []
+
+
+@pytest.mark.parametrize("operation", ["generate", "score"])
+def test_nothing_is_generated_without_an_engine(operation: str) -> None:
+    (reply,) = serve({"op": operation})
+    assert reply["error"] == {
+        "kind": "failed",
+        "message": f"`{operation}` needs a loaded engine",
+    }
+
+
+@pytest.mark.parametrize(
+    ("operation", "error", "kind"),
+    [
+        ("hello", ModuleNotFoundError("No module named 'vllm'"), "unavailable"),
+        ("hello", RuntimeError("no device"), "failed"),
+        # vLLM is there; what it lacks is the engine's failure.
+        ("load", ModuleNotFoundError("No module named 'xgrammar'"), "failed"),
+        ("load", Refused("config", "this vLLM does not know `x`"), "config"),
+        ("load", MemoryError("too big"), "failed"),
+    ],
+)
+def test_each_error_is_reported_by_kind(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    operation: str,
+    error: Exception,
+    kind: str,
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(worker, "_environment", fail)
+    monkeypatch.setattr(worker, "_load", fail)
+    (reply,) = serve({"op": operation, "engine_args": {}})
+    name = "" if isinstance(error, Refused) else f"{type(error).__name__}: "
+    assert reply == {"error": {"kind": kind, "message": f"{name}{error}"}}
+    # The traceback of what nobody foresaw is in the log.
+    assert ("Traceback" in capsys.readouterr().err) is not isinstance(error, Refused)
+
+
+def test_an_engine_that_fails_in_a_step_is_reported() -> None:
+    engine, _ = engine_of([1, 1], fail_at_step=2)
+    (reply,) = serve({"op": "generate", "requests": [request()], "concurrency": 1}, engine=engine)
+    assert reply["error"] == {"kind": "failed", "message": "RuntimeError: out of memory"}
+
+
+def test_a_model_s_folder_is_itself_where_there_is_one(tmp_path: Any) -> None:
+    (reply,) = serve({"op": "folder", "model": str(tmp_path)})
+    assert reply["result"] == str(tmp_path)
