@@ -94,8 +94,8 @@ def hardware_for(profile: Profile) -> Hardware:
 def cpu_hardware() -> Hardware:
     """This machine's CPU; the cores are those this process may use."""
     text = CPUINFO.read_text(encoding="utf-8") if CPUINFO.exists() else ""
-    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    flags = re.search(r"^flags\s*:\s*(.+)$", text, re.MULTILINE)
+    named = re.search(r"^model name[ \t]*:[ \t]*(\S.*)$", text, re.MULTILINE)
+    flags = re.search(r"^flags[ \t]*:[ \t]*(\S.*)$", text, re.MULTILINE)
     supported = set(flags[1].split()) if flags else set()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     name = named[1].strip() if named else platform.processor() or platform.machine()
@@ -203,12 +203,26 @@ def _visible_handles(nvml: Any) -> list[Any]:
     for entry in filter(None, (each.strip() for each in visible.split(","))):
         if entry == "-1":
             break
-        handles.append(
-            nvml.nvmlDeviceGetHandleByIndex(int(entry))
-            if entry.isdecimal()
-            else nvml.nvmlDeviceGetHandleByUUID(entry)
-        )
+        handle = _handle(nvml, entry)
+        if handle is None:
+            raise HardwareError(
+                f"`CUDA_VISIBLE_DEVICES` names a GPU that is not here: {entry}",
+                hint="`nvidia-smi -L` lists those that are",
+            )
+        handles.append(handle)
     return handles
+
+
+def _handle(nvml: Any, entry: str) -> Any | None:
+    """The GPU of an index, a UUID or the beginning of one, as CUDA takes them."""
+    try:
+        if entry.isdecimal():
+            return nvml.nvmlDeviceGetHandleByIndex(int(entry))
+        return nvml.nvmlDeviceGetHandleByUUID(entry)
+    except nvml.NVMLError:
+        every = (nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount()))
+        fitting = [each for each in every if nvml.nvmlDeviceGetUUID(each).startswith(entry)]
+        return fitting[0] if len(fitting) == 1 else None
 
 
 def _gpu(nvml: Any, handle: Any) -> Gpu:
@@ -224,7 +238,15 @@ def _gpu(nvml: Any, handle: Any) -> Gpu:
     return Gpu(
         name=nvml.nvmlDeviceGetName(handle),
         compute_capability=f"{major}.{minor}",
-        memory_gib=nvml.nvmlDeviceGetMemoryInfo(handle).total / 2**30,
+        memory_gib=_memory_bytes(nvml, handle) / 2**30,
         power_limit_w=power_limit_w,
         is_mig=is_mig,
     )
+
+
+def _memory_bytes(nvml: Any, handle: Any) -> int:
+    """A GPU that shares the system's memory, such as GB10, has none of its own to tell of."""
+    try:
+        return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except nvml.NVMLError_NotSupported:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -60,7 +60,7 @@ def check_vocabulary(target: Path, draft: Path) -> None:
     tokenizers = [folder / "tokenizer.json" for folder in (target, draft)]
     if not all(tokenizer.is_file() for tokenizer in tokenizers):
         return
-    target_ids, draft_ids = (_token_ids(_read(tokenizer)) for tokenizer in tokenizers)
+    target_ids, draft_ids = (_token_ids(tokenizer) for tokenizer in tokenizers)
     differing = [
         token
         for token in target_ids.keys() | draft_ids.keys()
@@ -83,20 +83,26 @@ def _mismatch(fact: str) -> ModelError:
 
 def _vocab_size(config: Mapping[str, Any]) -> int | None:
     """Multimodal configurations keep it one level down."""
-    size = config.get("vocab_size", config.get("text_config", {}).get("vocab_size"))
+    size = config.get("vocab_size", (config.get("text_config") or {}).get("vocab_size"))
     return None if size is None else int(size)
 
 
-def _token_ids(tokenizer: Mapping[str, Any]) -> dict[str, int]:
-    vocab = tokenizer["model"]["vocab"]
-    ids = dict(vocab) if isinstance(vocab, dict) else {t[0]: i for i, t in enumerate(vocab)}
-    ids.update({each["content"]: each["id"] for each in tokenizer.get("added_tokens", ())})
+def _token_ids(path: Path) -> dict[str, int]:
+    tokenizer = _read(path)
+    try:
+        vocab = tokenizer["model"]["vocab"]
+        ids = dict(vocab) if isinstance(vocab, dict) else {t[0]: i for i, t in enumerate(vocab)}
+        ids.update({each["content"]: each["id"] for each in tokenizer.get("added_tokens", ())})
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"the tokenizer has no vocabulary to compare: {path}") from error
     return ids
 
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot be read: {path}\n{error}") from error
+    if not isinstance(content, dict):
+        raise ModelError(f"not a JSON object: {path}")
     return content

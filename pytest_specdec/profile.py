@@ -223,7 +223,7 @@ def _default(place: Place, value: Any, profiles: Mapping[str, Profile]) -> Mappi
     table = place.table(value)
     place.refuse_unknown(table, get_args(Device))
     for device, name in table.items():
-        if name not in profiles:
+        if not isinstance(name, str) or name not in profiles:
             hint = did_you_mean(str(name), profiles)
             raise place.at(device).error(f"is no profile of this file: {name!r}", hint=hint)
         if profiles[name].device != device:

@@ -7,6 +7,7 @@ The dataclass is the schema: its field types say what a value is, `metadata` wha
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, dataclass
@@ -67,6 +68,8 @@ class Place:
         if dataclasses.is_dataclass(hint):
             return self.build(hint, value)  # type: ignore[arg-type]
         value = self.typed(hint, value)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self.error(f"is not a finite number: {value!r}")
         low, high = field.metadata.get("min"), field.metadata.get("max")
         if low is not None and value < low:
             raise self.error(f"is below {low:g}: {value!r}")
