@@ -30,6 +30,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -84,7 +85,7 @@ class Engine:
         """
         prepared = [(self._token_ids(each), self._sampling_params(each)) for each in requests]
         self._llm.reset_prefix_cache()
-        before = self._draft_counters()
+        counted = [self._draft_counters()]
         pending = deque(range(len(prepared)))
         answers: dict[int, Answer] = {}
         in_flight: dict[str, Answer] = {}
@@ -100,6 +101,8 @@ class Engine:
                     in_flight[output.request_id].add(output)
                     if output.finished:
                         del in_flight[output.request_id]
+                        if concurrency == 1 and pending and not _tells_drafts(output):
+                            counted.append(self._draft_counters())
                 if time.perf_counter() - told_at >= PROGRESS_INTERVAL_S:
                     told_at = time.perf_counter()
                     progress(
@@ -110,12 +113,13 @@ class Engine:
             # A refused prompt must not leave the others running into the next pass.
             self._engine.abort_request(list(in_flight))
         wall_s = time.perf_counter() - start
-        after = self._draft_counters()
+        counted.append(self._draft_counters())
         generations = [answers[index].to_json() for index in range(len(prepared))]
-        drafts = None if after is None else _grown(after, before)
-        if drafts is not None and len(generations) == 1 and generations[0]["drafts"] is None:
+        if len(counted) == len(generations) + 1:
             # Older vLLM counts for the whole engine only; alone, the engine is the request.
-            generations[0]["drafts"] = drafts
+            for answer, (before, after) in zip(generations, pairwise(counted), strict=True):
+                answer["drafts"] = answer["drafts"] or _grown(after, before)
+        drafts = _grown(counted[-1], counted[0])
         return {"generations": generations, "wall_s": wall_s, "drafts": drafts}
 
     def score(self, prompt_token_ids: Sequence[int], token_ids: Sequence[int]) -> list[Any]:
@@ -257,6 +261,11 @@ def _constraint(request: Mapping[str, Any]) -> Any:
     return StructuredOutputsParams(json=response_format["json_schema"]["schema"])
 
 
+def _tells_drafts(output: Any) -> bool:
+    """Whether this vLLM can tell a request's own counts, be there any or not."""
+    return hasattr(output.outputs[0], "spec_decode_metrics")
+
+
 def _request_drafts(metrics: Any) -> dict[str, Any] | None:
     """Draft counters of one request from vLLM's histogram of accepted tokens per draft.
 
@@ -284,7 +293,12 @@ def _sum_per_pos(left: Sequence[int], right: Sequence[int]) -> list[int]:
     ]
 
 
-def _grown(after: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+def _grown(
+    after: Mapping[str, Any] | None, before: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """What was counted between two looks; `None` without speculation."""
+    if after is None:
+        return None
     if before is None:
         return dict(after)
     grown: dict[str, Any] = {

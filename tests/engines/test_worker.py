@@ -315,6 +315,29 @@ def test_a_request_alone_has_the_engine_s_counters_to_itself() -> None:
     assert engine.generate([request()], 1, silent)["generations"][0]["drafts"] == COUNTED
 
 
+class OlderEngine(FakeEngine):
+    """Of a vLLM that has no counts of a request's own."""
+
+    def output(self, request: FakeRequest, size: int) -> Any:
+        output = super().output(request, size)
+        del output.outputs[0].spec_decode_metrics
+        return output
+
+
+def test_requests_one_by_one_share_out_an_older_engine_s_counters() -> None:
+    told = [
+        metrics(10, 40, 9, [5, 4, 0]),
+        metrics(13, 52, 16, [8, 6, 2]),
+        metrics(14, 56, 16, [8, 6, 2]),
+    ]
+    engine = worker.Engine(FakeLlm(OlderEngine([[1], [1]]), metrics=told))
+    reply = engine.generate([request(), request()], 1, silent)
+    first, second = (each["drafts"] for each in reply["generations"])
+    assert first == COUNTED
+    assert [second[name] for name in ("num_drafts", "num_accepted_tokens")] == [1, 0]
+    assert reply["drafts"]["num_drafts"] == 4
+
+
 def test_no_speculation_is_not_the_same_as_no_drafts() -> None:
     other = [metric("num_requests_running", 3)]
     engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=[other, other]))
