@@ -31,7 +31,7 @@ def specdec_profile(request: pytest.FixtureRequest) -> ProfileGate:
     """The profile under test; a test that uses any of our fixtures runs once for each."""
     from pytest_specdec.session import GateSession
 
-    with _message_only():
+    with message_only():
         session = GateSession.of(request.config)
         session.skip_without_engines()
         return session.profile(request.param)
@@ -46,14 +46,14 @@ def engine_pair(specdec_profile: ProfileGate) -> EnginePair:
 @pytest.fixture
 def baseline_engine(engine_pair: EnginePair) -> Engine:
     """The loaded target model without speculation."""
-    with _message_only():
+    with message_only():
         return engine_pair.engine("baseline")
 
 
 @pytest.fixture
 def speculative_engine(engine_pair: EnginePair) -> Engine:
     """The loaded target model with speculation."""
-    with _message_only():
+    with message_only():
         return engine_pair.engine("speculative")
 
 
@@ -62,14 +62,14 @@ def workload(request: pytest.FixtureRequest) -> Workload:
     """The workload named by the test's `specdec` marker, relative to the test's file."""
     from pytest_specdec.session import marked_workload
 
-    with _message_only():
+    with message_only():
         return marked_workload(request.node)
 
 
 @pytest.fixture
 def runs(specdec_profile: ProfileGate, workload: Workload) -> RunPair:
     """Both engines' runs over the workload, taken once per session."""
-    with _message_only():
+    with message_only():
         return specdec_profile.assessment(workload).runs
 
 
@@ -80,11 +80,11 @@ def stored_baseline(specdec_profile: ProfileGate) -> StoredBaseline | None:
 
 
 @contextmanager
-def _message_only() -> Iterator[None]:
-    """Our errors are messages for people: no traceback."""
+def message_only() -> Iterator[None]:
+    """Our errors are messages for people: no traceback, and no chain of exceptions."""
     from pytest_specdec.errors import SpecdecError
 
     try:
         yield
     except SpecdecError as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None

@@ -23,8 +23,8 @@ from pytest_specdec.baseline_update import (
     unused,
 )
 from pytest_specdec.checks.identity import CONTEXT_TOKENS, Divergence, Evidence
-from pytest_specdec.engines.pair import EnginePair, Watch
-from pytest_specdec.errors import EngineError, SpecdecError
+from pytest_specdec.engines.pair import FATAL, EnginePair, Watch
+from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
 from pytest_specdec.floors import line
 from pytest_specdec.generation import RunPair, TokenScore
 from pytest_specdec.hardware import Hardware, hardware_for
@@ -32,13 +32,14 @@ from pytest_specdec.judge import judge_acceptance, judge_speedup
 from pytest_specdec.measurement import Measurement, measure
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile, Profiles, read_profiles
-from pytest_specdec.report.facts import ProfileReport, Update, WorkloadReport
+from pytest_specdec.report.facts import ABSENT, ProfileReport, Update, WorkloadReport
 from pytest_specdec.stored_baseline import Provenance, StoredBaseline, StoredWorkload
 from pytest_specdec.verdict import Outcome, Verdict, outcome
 from pytest_specdec.workload import Workload
 
 JUDGES = {"acceptance": judge_acceptance, "speedup": judge_speedup}
 METRICS = tuple(JUDGES)
+UPGRADED = ("vllm", "torch", "driver")
 
 
 @dataclass
@@ -52,6 +53,7 @@ class ProfileGate:
     options: Options
     workloads: dict[str, Workload] = field(default_factory=dict)
     _assessments: dict[str, Assessment] = field(default_factory=dict)
+    _refused: dict[str, str] = field(default_factory=dict)
 
     def assessment(self, workload: Workload) -> Assessment:
         """Runs the workload if it has not run, and judges it; once.
@@ -60,7 +62,7 @@ class ProfileGate:
             SpecdecError: what kept the engines from running it.
         """
         if workload.name not in self._assessments:
-            runs = self.pair.run(workload)
+            runs = self._runs(workload)
             measurement = measure(workload, runs)
             self._assessments[workload.name] = assess(
                 workload,
@@ -70,6 +72,21 @@ class ProfileGate:
                 find_evidence=self._evidence,
             )
         return self._assessments[workload.name]
+
+    def _runs(self, workload: Workload) -> RunPair:
+        """Both engines' runs; a workload that was refused once is not tried again."""
+        if (cause := self._refused.get(workload.name)) is not None:
+            raise EngineError(
+                f"not run, because earlier {cause}",
+                hint=f"see the first error of workload `{workload.name}`",
+            )
+        try:
+            return self.pair.run(workload)
+        except SpecdecError as error:
+            # What is fatal to the pair, the pair remembers.
+            if not isinstance(error, FATAL):
+                self._refused[workload.name] = str(error).partition("\n")[0]
+            raise
 
     @property
     def assessments(self) -> tuple[Assessment, ...]:
@@ -96,11 +113,17 @@ class ProfileGate:
         if not self._is_stored_now(assessment.workload):
             return ()
         unstored = self._verdicts(assessment.measurement, compare=False)
-        return refusals(
-            findings=[str(each).partition("\n")[0] for each in assessment.findings.values()],
-            verdicts=list(unstored.values()),
-            is_ci=self.options.is_ci,
-            is_update_in_ci_allowed=self.options.update_in_ci,
+        return (
+            *(
+                f"{each}: numbers of other hardware are not mixed into one file"
+                for each in self._hardware_differences()
+            ),
+            *refusals(
+                findings=[str(each).partition("\n")[0] for each in assessment.findings.values()],
+                verdicts=list(unstored.values()),
+                is_ci=self.options.is_ci,
+                is_update_in_ci_allowed=self.options.update_in_ci,
+            ),
         )
 
     def update(self) -> Update:
@@ -122,8 +145,11 @@ class ProfileGate:
                 workloads=accepted,
             )
             both = merged(self.stored, new, mode=mode)
-            rows = diff_rows(self.stored, both)
-            path = BaselineStore(self.options.baselines_folder).save(both)
+            try:
+                path = BaselineStore(self.options.baselines_folder).save(both)
+                rows = diff_rows(self.stored, both)
+            except StoredBaselineError as error:
+                refused.update(dict.fromkeys(accepted, (str(error).partition("\n")[0],)))
         return Update(
             path=None if path is None else str(path),
             rows=rows,
@@ -148,8 +174,8 @@ class ProfileGate:
             hardware=self.hardware,
             versions=self.pair.versions,
             stored_versions={
-                name: sorted({str(each.versions.get(name)) for each in provenances})
-                for name in ("vllm", "torch", "driver")
+                name: sorted({each.versions.get(name) or ABSENT for each in provenances})
+                for name in UPGRADED
                 if provenances
             },
             engines=self.pair.facts,
@@ -192,12 +218,16 @@ class ProfileGate:
                 None if stored is None else stored.workloads.get(measurement.workload),
                 tolerances=self.profile.tolerances,
                 update_command=self.options.update_command,
-                hardware_differences=()
-                if stored is None
-                else stored.hardware_differences(self.hardware.key, self.hardware.facts),
+                hardware_differences=self._hardware_differences() if compare else (),
             )
             for metric, judge in JUDGES.items()
         }
+
+    def _hardware_differences(self) -> tuple[str, ...]:
+        """How the stored file's hardware differs from what is here."""
+        if self.stored is None:
+            return ()
+        return self.stored.hardware_differences(self.hardware.key, self.hardware.facts)
 
     def _evidence(self, divergence: Divergence) -> Evidence | None:
         """What the baseline engine says of both tokens; `None` when it cannot be asked."""

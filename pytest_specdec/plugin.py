@@ -81,7 +81,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
-    if config.option.collectonly:
+    will_stop = session.testsfailed and not config.option.continue_on_collection_errors
+    if config.option.collectonly or will_stop:
         return
     planned: dict[str, dict[Path, Any]] = {}
     for item in session.items:
@@ -99,7 +100,9 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if _has_session(session.config):
         is_complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        _session(session.config).finish(is_complete=is_complete)
+        is_stored = _session(session.config).finish(is_complete=is_complete)
+        if not is_stored and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(
@@ -107,9 +110,9 @@ def pytest_terminal_summary(
 ) -> None:
     lines = list(_session(config).summary()) if _has_session(config) else []
     if lines:
-        terminalreporter.section("speculative decoding gate")
+        terminalreporter.write_sep("=", "speculative decoding gate")
         for line in lines:
-            terminalreporter.write_line(line)
+            terminalreporter.line(line)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_specdec.errors import EngineUnavailable, SpecdecError
+from pytest_specdec.errors import EngineError, EngineUnavailable, SpecdecError
 from pytest_specdec.gate import Gate, ProfileGate
 from pytest_specdec.options import Options
 from pytest_specdec.progress import TerminalWatch
@@ -40,6 +40,8 @@ class GateSession:
         self.asked_for: dict[str, dict[str, Workload]] = {}
         self.reports: tuple[ProfileReport, ...] = ()
         self.options = Options.from_pytest_config(config)
+        # Each worker of pytest-xdist is a session of its own, and would start engines of its own.
+        self._is_xdist_worker = hasattr(config, "workerinput")
 
     @classmethod
     def of(cls, config: pytest.Config) -> GateSession:
@@ -66,10 +68,16 @@ class GateSession:
         return self._gate
 
     def profile_gates(self) -> tuple[ProfileGate, ...]:
-        """Those of the session; none when the gate could not be made, which `start` tells."""
+        """Those of the session; none when the gate could not be made, which `start` tells.
+
+        Raises:
+            SpecdecError: the gate could not be made, and nothing is started here to tell it.
+        """
         try:
             return tuple(self.gate.profiles.values())
         except SpecdecError:
+            if self._is_xdist_worker:
+                raise
             return ()
 
     def asks_for(self, gate: ProfileGate, workload: Workload) -> None:
@@ -96,14 +104,19 @@ class GateSession:
         Raises:
             pytest.UsageError: the gate cannot be had.
         """
+        if self._is_xdist_worker:
+            return  # `profile` refuses every test
         if self.options.update and self.options.is_ci and not self.options.update_in_ci:
             raise pytest.UsageError(
                 "`--update-baselines` in a CI environment would let a build accept its own "
                 "regression\nhint: add `--update-baselines-in-ci` where that is meant"
             )
         try:
-            gates = [self.gate.profiles[name] for name in planned]
+            profiles = self.gate.profiles  # raises, where no profile could be planned for
+            gates = [profiles[name] for name in planned]
             for gate in gates:
+                for workload in planned[gate.profile.name]:
+                    self.asks_for(gate, workload)
                 gate.pair.check_models()
                 gate.pair.plan(planned[gate.profile.name])
             self._old_handler = signal.signal(signal.SIGTERM, _exit_on_sigterm)
@@ -132,7 +145,16 @@ class GateSession:
             pytest.skip(str(self._no_engines))
 
     def profile(self, name: str) -> ProfileGate:
-        """The named profile's share, its engines the only ones running."""
+        """The named profile's share, its engines the only ones running.
+
+        Raises:
+            EngineError: this is a worker of pytest-xdist.
+        """
+        if self._is_xdist_worker:
+            raise EngineError(
+                "engines cannot be shared between the workers of pytest-xdist yet",
+                hint="run the suites without `-n`",
+            )
         return self.gate.profile(name)
 
     def header(self) -> list[str]:
@@ -149,14 +171,17 @@ class GateSession:
             )
         return lines
 
-    def finish(self, *, is_complete: bool) -> None:
+    def finish(self, *, is_complete: bool) -> bool:
         """Ends the engines, stores numbers where that is asked for, and writes `report.json`.
 
         Args:
             is_complete: whether the session ran to its end; only then are numbers stored.
+
+        Returns:
+            Whether all is stored that was to be stored.
         """
         if self._gate is None or not any(each.assessments for each in self.profile_gates()):
-            return
+            return True
         self._gate.close()
         is_update = self.options.update is not None and is_complete
         self.reports = tuple(
@@ -167,6 +192,7 @@ class GateSession:
             for each in self.profile_gates()
         )
         self.report_path.write_text(report_json(self.reports), encoding="utf-8")
+        return not any(each.update and each.update.refused for each in self.reports)
 
     @property
     def report_path(self) -> Path:

@@ -1,1 +1,4 @@
-"""Engines: a target model with or without speculation, each in a process of its own."""
+"""Engines: a target model with or without speculation, each in a process of its own.
+
+Floor 1.
+"""
