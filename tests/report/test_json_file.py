@@ -1,0 +1,102 @@
+"""`report.json`: valid JSON whatever happened, and all that judging again needs."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+from pytest_specdec.generation import RunPair
+from pytest_specdec.report.json_file import report_json
+from tests.measured import speedup
+from tests.report.reported import FACTS, FINDING, profile_report, update, workload_report
+
+
+def refuse(name: str) -> NoReturn:
+    raise AssertionError(f"not JSON: {name}")
+
+
+def parsed(text: str) -> Any:
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_the_file_s_frame() -> None:
+    text = report_json([profile_report(), profile_report()])
+    data = parsed(text)
+    assert text.endswith("}\n")
+    assert (data["schema_version"], len(data["profiles"])) == (1, 2)
+    assert parsed(report_json([])) == {"schema_version": 1, "profiles": []}
+    assert text == report_json([profile_report(), profile_report()])
+
+
+def test_a_profile() -> None:
+    other = {**FACTS, "config": {"a": 2, "b": None}}
+    (data,) = parsed(
+        report_json(
+            [
+                profile_report(
+                    engines={"baseline": FACTS, "speculative": other},
+                    stored_versions={"vllm": ["0.31.0"]},
+                    unused=("old",),
+                    update=update(
+                        path="p", rows=(("sql", "speedup", None, 2.0),), refused={"x": ("why",)}
+                    ),
+                )
+            ]
+        )
+    )["profiles"]
+    assert data["profile"]["name"] == "fast"
+    assert data["hardware"] == {
+        "device": "cpu",
+        "name": "A CPU",
+        "count": 2,
+        "facts": {"cores": 2},
+    }
+    assert data["config_differences"] == {"a": [1, 2]}
+    assert data["stored_versions"] == {"vllm": ["0.31.0"]}
+    assert data["unused"] == ["old"]
+    assert data["update"] == {
+        "path": "p",
+        "rows": [{"workload": "sql", "metric": "speedup", "old": None, "new": 2.0}],
+        "refused": {"x": ["why"]},
+    }
+
+
+def test_a_workload() -> None:
+    report = workload_report(
+        findings={("json", "one"): FINDING, ("identical", "one"): FINDING},
+        acceptance={"kind": "failed", "now": 0.4, "reasons": ("why",)},
+    )
+    (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
+    (workload,) = data["workloads"]
+    assert (workload["name"], workload["description"], workload["verdict"]) == (
+        "sql",
+        "about",
+        "failed",
+    )
+    assert workload["digest"] == report.assessment.workload.digest
+    assert [each["check"] for each in workload["findings"]] == ["json", "identical"]
+    assert workload["findings"][0] == {
+        "check": "json",
+        "kind": "divergence",
+        "prompt_id": "one",
+        "facts": ["a fact"],
+        "hint": "a hint",
+    }
+    assert workload["verdicts"]["acceptance"]["reasons"] == ["why"]
+    assert RunPair.from_json(workload["runs"]) == report.assessment.runs
+
+
+def test_an_unbounded_interval_is_null() -> None:
+    report = workload_report(speedup={"now": 1.5, "low": 0.0, "high": math.inf})
+    (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
+    assert data["workloads"][0]["verdicts"]["speedup"]["high"] is None
+    assert data["workloads"][0]["verdicts"]["speedup"]["low"] == 0.0
+
+
+def test_the_measurement_keeps_its_parts() -> None:
+    assert len(speedup(1.5, 1.6).log_ratios) == 2
+    (data,) = parsed(report_json([profile_report()]))["profiles"]
+    measurement = data["workloads"][0]["measurement"]
+    assert measurement["drafts"]["num_accepted_tokens"] == 100
+    assert measurement["speedup"] is None

@@ -1,0 +1,97 @@
+"""What an engine said: sums over answers and passes, and JSON both ways."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_specdec.counters import DraftCounters
+from pytest_specdec.generation import Generation, Pass, Run, RunPair
+from tests.said import generation, pair, run, walk
+
+COUNTS = st.integers(0, 10**9)
+TIMES = st.floats(0, 1e6, allow_nan=False)
+IDS = st.lists(COUNTS, max_size=5).map(tuple)
+DRAFTS = st.none() | st.builds(
+    DraftCounters,
+    num_drafts=COUNTS,
+    num_draft_tokens=COUNTS,
+    num_accepted_tokens=COUNTS,
+    num_accepted_tokens_per_pos=IDS,
+)
+GENERATIONS = st.builds(
+    Generation,
+    prompt_id=st.text(),
+    prompt_token_ids=IDS,
+    token_ids=IDS,
+    text=st.text(),
+    finish_reason=st.sampled_from(["stop", "length", "abort", "error"]),
+    stop_reason=st.none() | COUNTS | st.text(),
+    num_steps=COUNTS,
+    ttft_ms=TIMES,
+    tpot_ms=st.none() | TIMES,
+    drafts=DRAFTS,
+)
+PASSES = st.builds(
+    Pass, generations=st.lists(GENERATIONS, max_size=3).map(tuple), wall_s=TIMES, drafts=DRAFTS
+)
+ROLES = st.sampled_from(["baseline", "speculative"])
+RUNS = st.builds(
+    Run, role=ROLES, workload=st.text(), passes=st.lists(PASSES, min_size=1, max_size=3).map(tuple)
+)
+PAIRS = st.builds(
+    RunPair, baseline=RUNS, speculative=RUNS, order=st.lists(ROLES, max_size=8).map(tuple)
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(PAIRS)
+def test_json_both_ways(runs: RunPair) -> None:
+    text = json.dumps(runs.to_json(), allow_nan=False)
+    assert RunPair.from_json(json.loads(text)) == runs
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.one_of(GENERATIONS, PASSES, RUNS))
+def test_parts_go_both_ways_too(part: Generation | Pass | Run) -> None:
+    assert type(part).from_json(json.loads(json.dumps(part.to_json()))) == part
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {**generation().to_json(), "surprise": 1},
+        {key: value for key, value in generation().to_json().items() if key != "text"},
+    ],
+)
+def test_json_of_another_shape_is_refused(data: dict[str, object]) -> None:
+    with pytest.raises(TypeError):
+        Generation.from_json(data)
+
+
+def test_figures_of_a_pass() -> None:
+    taken = walk(generation("one", (1, 2, 3)), generation("two", (4,)), wall_s=0.5)
+    assert (taken.num_output_tokens, taken.num_steps, taken.output_tokens_per_s) == (4, 4, 8.0)
+    assert taken.generation("two").token_ids == (4,)
+    with pytest.raises(KeyError, match="three"):
+        taken.generation("three")
+
+
+def test_a_run_s_answers_are_its_first_pass_and_its_counts_those_of_all() -> None:
+    drafts = DraftCounters(num_drafts=2, num_draft_tokens=8)
+    first = walk(generation("one", (1,)), drafts=drafts)
+    again = walk(generation("one", (2,)), drafts=drafts)
+    taken = run("speculative", first, again)
+    assert taken.generations == first.generations
+    assert taken.drafts == DraftCounters(num_drafts=4, num_draft_tokens=16)
+    assert run("baseline", walk(generation())).drafts is None
+
+
+def test_a_pair_gives_each_engine_s_run() -> None:
+    runs = pair([walk(generation())], [walk(generation())])
+    assert runs.run("baseline") is runs.baseline
+    assert runs.run("speculative") is runs.speculative
+    assert runs.workload == "code"
