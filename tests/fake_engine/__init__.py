@@ -1,0 +1,1 @@
+"""A fake engine for tests: the worker's protocol without vLLM."""

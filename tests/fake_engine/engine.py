@@ -1,0 +1,279 @@
+"""A fake engine: speaks the worker's protocol, answers at once, and misbehaves when told to.
+
+Started in the worker's place, as `--specdec-python` (see `interpreter.install`):
+
+    engine.py WORKER COMMANDS_FD REPLIES_FD
+
+Everything it says follows from the request. An answer is what stands after `ANSWER:` in the last
+message, or words drawn from that message; a token is three characters, its id their bytes, so ids
+need no vocabulary. Steps, counters and times are computed and never slept: with the defaults 3 of 4
+draft tokens are accepted, and a speculative step costs as much as a plain one.
+
+`FAKE_ENGINE` holds a JSON object of settings; keys under `baseline` or `speculative` go to that
+engine alone. `FAKE_ENGINE_LOG` names a file that gets one line for each command. The standard
+library alone is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+CHARS_PER_TOKEN = 3
+END = 0
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet")
+VERSIONS = {
+    "vllm": "0.32.0",
+    "torch": "2.13.0",
+    "python": "3.11.9",
+    "cuda": None,
+    "driver": None,
+}
+# settings: `accepted` of each draft's tokens; `drafts` are told by each request and the engine, by
+# the `engine` alone, by `nobody`, or there are `none`; `diverge` is {prompt, at, calls}; `answers`
+# replaces them by part of the prompt; `on` says what happens instead of a command's answer.
+DEFAULTS: Mapping[str, Any] = {
+    "accepted": 3,
+    "drafts": "request",
+    "step_ms": 10.0,
+    "wall_factors": [1.0],
+    "diverge": None,
+    "answers": {},
+    "config": {"max_num_seqs": 16},
+    "versions": {},
+    "folders": {},
+    "on": {},
+    "is_with_child": False,
+}
+
+
+class Refusal(Exception):
+    """An error to be reported, of a kind the parent knows."""
+
+
+def encode(text: str) -> list[int]:
+    chunks = [text[at : at + CHARS_PER_TOKEN] for at in range(0, len(text), CHARS_PER_TOKEN)]
+    return [int.from_bytes(chunk.encode(), "big") for chunk in chunks]
+
+
+def decode(token_id: int) -> str:
+    return token_id.to_bytes((token_id.bit_length() + 7) // 8, "big").decode(errors="replace")
+
+
+def answer_to(prompt: str) -> str:
+    """What a faultless engine says."""
+    marked = prompt.partition("ANSWER:")[2].strip()
+    if marked:
+        return marked
+    seed = zlib.crc32(prompt.encode())
+    return " ".join(WORDS[(seed >> shift) % len(WORDS)] for shift in range(12))
+
+
+class FakeEngine:
+    """One engine's settings and answers."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {**DEFAULTS, **json.loads(os.environ["FAKE_ENGINE"])}
+        self.role: str | None = None
+        self.num_draft_tokens = 0
+        self.num_calls: dict[str, int] = {}
+
+    def answer(self, command: Mapping[str, Any], send: Any) -> Any:
+        operation = command["op"]
+        if operation == "load":
+            self._take_role(command["engine_args"])
+        call = self.num_calls[operation] = self.num_calls.get(operation, 0) + 1
+        log(op=operation, role=self.role, call=call, command=command)
+        on = self.settings["on"]
+        self._misbehave(on.get(f"{operation}#{call}", on.get(operation)))
+        if operation == "hello":
+            return {**VERSIONS, **self.settings["versions"]}
+        if operation == "check_names":
+            return None
+        if operation == "folder":
+            return self.settings["folders"].get(command["model"], command["model"])
+        if operation == "check_names":
+            return None
+        if operation == "load":
+            return {"load_s": 1.5, "config": self.settings["config"]}
+        if operation == "generate":
+            send(progress={"num_finished": 0, "num_output_tokens": 0})
+            return self._generate(command["requests"], call)
+        return self._score(command["prompt_token_ids"], command["token_ids"])
+
+    def _take_role(self, engine_args: Mapping[str, Any]) -> None:
+        speculative = engine_args.get("speculative_config")
+        self.role = "baseline" if speculative is None else "speculative"
+        self.settings.update(self.settings.get(self.role, {}))
+        if speculative is not None:
+            self.num_draft_tokens = speculative.get("num_speculative_tokens", 4)
+        if self.settings["is_with_child"]:
+            child = subprocess.Popen(["sleep", "300"])
+            log(op="child", role=self.role, pid=child.pid)
+
+    def _misbehave(self, how: Any) -> None:
+        if how is None:
+            return
+        sys.stdout.write(f"fake engine: told to {how}\n")
+        sys.stdout.flush()
+        if how == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif how == "exit":
+            os._exit(0)
+        elif how == "be silent":
+            parent = os.getppid()
+            while os.getppid() == parent:
+                time.sleep(0.02)
+            os._exit(1)
+        else:
+            raise Refusal(*how)
+
+    def _generate(self, requests: Sequence[Mapping[str, Any]], call: int) -> dict[str, Any]:
+        generations = [self._generation(request, call) for request in requests]
+        factors = self.settings["wall_factors"]
+        num_steps = sum(each["num_steps"] for each in generations)
+        step_s = self.settings["step_ms"] / 1000
+        drafts = [each["drafts"] for each in generations]
+        if self.settings["drafts"] in ("engine", "nobody"):
+            generations = [{**each, "drafts": None} for each in generations]
+        is_counted = self.role == "speculative" and self.settings["drafts"] != "nobody"
+        return {
+            "generations": generations,
+            "wall_s": num_steps * step_s * factors[(call - 1) % len(factors)],
+            "drafts": total(drafts) if is_counted else None,
+        }
+
+    def _generation(self, request: Mapping[str, Any], call: int) -> dict[str, Any]:
+        prompt = request["messages"][-1]["content"]
+        token_ids = [*encode(self._text(prompt)), END]
+        if request.get("ignore_eos"):
+            token_ids = (token_ids[:-1] * request["max_tokens"])[: request["max_tokens"]]
+        is_cut = len(token_ids) > request["max_tokens"]
+        token_ids = token_ids[: request["max_tokens"]]
+        token_ids = self._diverged(prompt, token_ids, call)
+        num_steps, drafts = self._steps(len(token_ids))
+        return {
+            "prompt_token_ids": encode(prompt),
+            "token_ids": token_ids,
+            "text": "".join(map(decode, token_ids)),
+            "finish_reason": "length" if is_cut else "stop",
+            "stop_reason": None,
+            "num_steps": num_steps,
+            "ttft_ms": 20.0,
+            "tpot_ms": 5.0 if len(token_ids) > 1 else None,
+            "drafts": drafts,
+        }
+
+    def _text(self, prompt: str) -> str:
+        for part, text in self.settings["answers"].items():
+            if part in prompt:
+                return str(text)
+        return answer_to(prompt)
+
+    def _diverged(self, prompt: str, token_ids: list[int], call: int) -> list[int]:
+        how = self.settings["diverge"]
+        if how is None or how["prompt"] not in prompt or call not in how.get("calls", [call]):
+            return token_ids
+        if how["at"] == "end":
+            return token_ids[:-1]
+        # The warm-up's few tokens may end before it.
+        other = encode("!?!") if how["at"] < len(token_ids) else []
+        return [*token_ids[: how["at"]], *other, *token_ids[how["at"] + 1 :]]
+
+    def _steps(self, num_tokens: int) -> tuple[int, dict[str, Any] | None]:
+        """One step for the first token, then one for every draft and its bonus token."""
+        if self.role == "baseline":
+            return num_tokens, None
+        accepted, drafted = self.settings["accepted"], self.num_draft_tokens
+        if self.settings["drafts"] == "none":
+            return num_tokens, counters(0, accepted=0, drafted=0)
+        num_drafts = -(-(num_tokens - 1) // (accepted + 1))
+        return 1 + num_drafts, counters(num_drafts, accepted=accepted, drafted=drafted)
+
+    def _score(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> list[dict[str, Any]]:
+        """The engine's own token has -0.1, any other -2.1: a margin of 2 nats."""
+        prompt = "".join(map(decode, prompt_ids))
+        own = [*encode(answer_to(prompt)), END]
+        scores = []
+        for position, token_id in enumerate(token_ids):
+            best = own[min(position, len(own) - 1)]
+            scores.append(
+                {
+                    "token_id": token_id,
+                    "text": decode(token_id),
+                    "logprob": -0.1 if token_id == best else -2.1,
+                    "rank": 1 if token_id == best else 2,
+                    "argmax_token_id": best,
+                    "argmax_text": decode(best),
+                    "argmax_logprob": -0.1,
+                }
+            )
+        return scores
+
+
+def counters(num_drafts: int, *, accepted: int, drafted: int) -> dict[str, Any]:
+    """Every draft has `drafted` tokens, of which the first `accepted` are taken."""
+    return {
+        "num_drafts": num_drafts,
+        "num_draft_tokens": num_drafts * drafted,
+        "num_accepted_tokens": num_drafts * accepted,
+        "num_accepted_tokens_per_pos": [
+            num_drafts if position < accepted else 0 for position in range(drafted)
+        ],
+    }
+
+
+def total(counted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
+    per_pos = [each["num_accepted_tokens_per_pos"] for each in counted]
+    return {
+        **{name: sum(each[name] for each in counted) for name in names},
+        "num_accepted_tokens_per_pos": [sum(position) for position in zip(*per_pos, strict=True)],
+    }
+
+
+def log(**facts: Any) -> None:
+    """One line in one write, so that two engines do not mix theirs."""
+    path = os.environ.get("FAKE_ENGINE_LOG")
+    if path is None:
+        return
+    line = json.dumps({"pid": os.getpid(), "time_s": time.monotonic(), **facts}) + "\n"
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, line.encode())
+    os.close(file)
+
+
+def serve(commands: TextIO, replies: TextIO) -> None:
+    def send(**message: Any) -> None:
+        replies.write(json.dumps(message) + "\n")
+        replies.flush()
+
+    engine = FakeEngine()
+    log(op="start", role=None)
+    for line in commands:
+        command = json.loads(line)
+        if command["op"] == "shutdown":
+            log(op="end", role=engine.role)
+            return
+        try:
+            send(result=engine.answer(command, send))
+        except Refusal as refusal:
+            kind, message = refusal.args
+            send(error={"kind": kind, "message": message})
+
+
+def main() -> None:
+    commands_fd, replies_fd = (int(argument) for argument in sys.argv[2:4])
+    with os.fdopen(commands_fd) as commands, os.fdopen(replies_fd, "w") as replies:
+        serve(commands, replies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Ctrl-C and SIGTERM: nothing is stored, and no engine outlives the session."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.fake_engine.project import Project
+
+DEADLINE_S = 30.0
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("signum", "exit_code", "said"),
+    [
+        (signal.SIGINT, 2, "KeyboardInterrupt"),
+        (signal.SIGTERM, 143, "terminated by SIGTERM"),
+    ],
+)
+@pytest.mark.parametrize("moment", ["load", "generate#6"])
+def test_a_session_that_is_ended(
+    project: Project, signum: signal.Signals, exit_code: int, said: str, moment: str
+) -> None:
+    project.workload("code", "one").workload("story", "one").record()
+    before = project.baselines_file().read_bytes()
+    project.fake(accepted=2, speculative={"on": {moment: "be silent"}})
+    seen = len(project.commands())
+    process = project.start("suites", "--update-baselines")
+    operation, _, call = moment.partition("#")
+
+    def is_reached() -> bool:
+        return any(
+            (each["op"], each["role"], each["call"]) == (operation, "speculative", int(call or 1))
+            for each in project.commands()[seen:]
+            if "call" in each
+        )
+
+    wait_until(is_reached)
+    assert project.living_engines()
+    process.send_signal(signum)
+    text = process.communicate(timeout=DEADLINE_S)[0].decode()
+    assert process.returncode == exit_code, text
+    assert said in text
+    assert "INTERNALERROR" not in text
+    assert project.living_engines() == []
+    assert project.baselines_file().read_bytes() == before
+
+
+def test_stopping_at_the_first_failure_stores_nothing(project: Project) -> None:
+    project.workload("code", "one").workload("story", "one").record()
+    before = project.baselines_file().read_bytes()
+    project.fake(accepted=2, speculative={"diverge": {"prompt": "about one", "at": 3}})
+    result = project.run("suites", "-x", "--update-baselines")
+    assert len(result.outcomes) == 1
+    assert project.baselines_file().read_bytes() == before

@@ -1,0 +1,194 @@
+"""What a session says of itself: header, progress, summary and `report.json`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from pytest_specdec.assessment import assess
+from pytest_specdec.generation import RunPair
+from pytest_specdec.judge import judge_acceptance, judge_speedup
+from pytest_specdec.measurement import measure
+from pytest_specdec.profile import read_profiles
+from pytest_specdec.stored_baseline import StoredBaseline
+from pytest_specdec.workload import read_workload
+from tests.fake_engine.project import FAST, Project
+
+EXACT = {"id": "one", "content": "ANSWER: " + "abc" * 12}
+JSON = {
+    "id": "json",
+    "content": "ANSWER: {}",
+    "expect": {"json_schema": {"type": "object"}},
+}
+
+
+@pytest.fixture
+def recorded(project: Project) -> Project:
+    project.fake(versions={"vllm": "0.31.0"})
+    return project.workload("code", EXACT, JSON).workload("story", EXACT).record().fake()
+
+
+def test_the_header_names_what_is_gated(recorded: Project) -> None:
+    key = recorded.baselines_file().parent.name
+    (line,) = [each for each in recorded.run("suites").lines if each.startswith("specdec: profile")]
+    assert line.startswith("specdec: profile fast; vLLM 0.32.0, torch 2.13.0; ")
+    assert line.endswith(f" cores; stored baselines: baselines/{key}")
+    recorded.baselines_file().unlink()
+    assert (
+        f"stored baselines: baselines/{key} (none for this profile)" in recorded.run("suites").text
+    )
+
+
+def test_progress_is_a_line_for_each_phase(recorded: Project) -> None:
+    lines = recorded.run("suites", "-k", "code").lines
+    told = [each.partition("specdec: ")[2] for each in lines if "specdec: " in each]
+    assert told[0] == "importing vLLM"
+    assert told[2:] == [
+        "code: 8 passes over 2 prompts, 1 in flight",
+        "loading the baseline engine",
+        "baseline engine loaded in 1.5 s",
+        "loading the speculative engine",
+        "speculative engine loaded in 1.5 s",
+    ]
+
+
+def test_quiet_sessions_show_no_progress(recorded: Project) -> None:
+    result = recorded.run("suites", "-q")
+    assert not any("loading the" in line for line in result.lines)
+
+
+def test_the_summary(recorded: Project) -> None:
+    section = recorded.run("suites").section
+    assert section == [
+        "workload  identical  valid   acceptance rate now / stored / floor  mean acceptance length"
+        "  speedup              verdict",
+        "code      2 of 2     1 of 1  0.750 / 0.750 / 0.713                 4.00                  "
+        "  2.50 (2.50 to 2.50)  passed",
+        "story     1 of 1     -       0.750 / 0.750 / 0.713                 4.00                  "
+        "  3.25 (3.25 to 3.25)  passed",
+        "changed since the numbers were stored: vllm 0.31.0 -> 0.32.0",
+        "  code: acceptance rate 0.75 -> 0.75, speedup 2.5 -> 2.5",
+        "  story: acceptance rate 0.75 -> 0.75, speedup 3.25 -> 3.25",
+        "engines started: baseline 1, speculative 1; loaded in: baseline 1.5 s, speculative 1.5 s",
+        "report: .specdec/report.json",
+    ]
+
+
+def test_the_summary_tells_how_the_engines_differ(recorded: Project) -> None:
+    recorded.fake(speculative={"config": {"max_num_seqs": 8}})
+    assert (
+        "engines differ in (baseline / speculative): max_num_seqs 16 / 8"
+        in recorded.run("suites").section
+    )
+
+
+def test_the_summary_of_several_profiles(recorded: Project) -> None:
+    recorded.profiles(fast=FAST, other=FAST)
+    section = recorded.run(
+        "suites", "-k", "story", "--specdec-profile=fast", "--specdec-profile=other"
+    ).section
+    assert [line for line in section if line.startswith("profile ")] == [
+        "profile fast",
+        "profile other",
+    ]
+    assert (
+        "hint: record one: `pytest suites --specdec-profile fast --specdec-profile other "
+        "--update-baselines`" in section
+    )
+
+
+def test_no_summary_when_nothing_ran(recorded: Project) -> None:
+    result = recorded.fake(on={"load": "exit"}).run("suites")
+    assert result.section == []
+    assert recorded.run("suites", "--collect-only").section == []
+
+
+def again(data: Any, recorded: Project, verdicts_of: Any) -> dict[str, Any]:
+    """A workload of `report.json` judged again from the runs in it."""
+    workload = read_workload(recorded.folder / f"suites/{data['name']}.jsonl")
+    runs = RunPair.from_json(data["runs"])
+    assert runs.to_json() == RunPair.from_json(json.loads(json.dumps(runs.to_json()))).to_json()
+    measurement = measure(workload, runs)
+    assessment = assess(workload, runs, measurement=measurement, verdicts=verdicts_of(measurement))
+    as_json: dict[str, Any] = json.loads(
+        json.dumps(
+            {
+                "verdicts": {name: asdict(each) for name, each in assessment.verdicts.items()},
+                "findings": sorted(assessment.findings),
+                "num_identical": assessment.num_identical,
+                "num_valid": assessment.num_valid,
+                "measurement": asdict(measurement),
+            }
+        )
+    )
+    return as_json
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"accepted": 2},
+        {"drafts": "none"},
+        {"drafts": "engine"},
+        {"speculative": {"wall_factors": [1.0, 0.6, 1.6, 0.7, 1.5]}},
+        {"speculative": {"diverge": {"prompt": "abc", "at": 3}, "answers": {"{}": "[]"}}},
+    ],
+)
+def test_report_json_can_be_judged_again(recorded: Project, settings: dict[str, Any]) -> None:
+    profile = read_profiles(recorded.folder / "specdec.toml").chosen("fast")
+    stored = StoredBaseline.from_json(recorded.stored())
+    result = recorded.fake(**settings).run("suites")
+
+    def verdicts_of(measurement: Any) -> dict[str, Any]:
+        return {
+            name: judge(
+                measurement,
+                stored.workloads[measurement.workload],
+                tolerances=profile.tolerances,
+                update_command="pytest suites --update-baselines",
+            )
+            for name, judge in (("acceptance", judge_acceptance), ("speedup", judge_speedup))
+        }
+
+    (of_profile,) = result.report["profiles"]
+    assert result.report["schema_version"] == 1
+    assert [each["name"] for each in of_profile["workloads"]] == ["code", "story"]
+    for data in of_profile["workloads"]:
+        assert again(data, recorded, verdicts_of) == {
+            "verdicts": data["verdicts"],
+            "findings": sorted([each["check"], each["prompt_id"]] for each in data["findings"]),
+            "num_identical": data["num_identical"],
+            "num_valid": data["num_valid"],
+            "measurement": data["measurement"],
+        }
+
+
+def test_report_json_says_what_ran(recorded: Project) -> None:
+    (data,) = recorded.run("suites").report["profiles"]
+    assert data["profile"]["name"] == "fast"
+    assert data["versions"]["vllm"] == "0.32.0"
+    assert data["stored_versions"]["vllm"] == ["0.31.0"]
+    assert data["num_starts"] == {"baseline": 1, "speculative": 1}
+    assert data["engines"]["baseline"]["load_s"] == 1.5
+    assert data["hardware"]["device"] == "cpu"
+    assert (data["unused"], data["update"]) == ([], None)
+    assert [each["verdict"] for each in data["workloads"]] == ["passed", "passed"]
+
+
+def test_one_pair_of_passes_is_null_where_json_has_no_number(project: Project) -> None:
+    project.workload("code", EXACT).run("suites")
+    text = (project.folder / ".specdec/report.json").read_text()
+    assert not any(word in text for word in ("NaN", "Infinity"))
+
+
+def test_another_folder_for_the_report(recorded: Project) -> None:
+    result = recorded.run("suites", "--specdec-report=out/gate")
+    assert "report: out/gate/report.json" in result.section
+    assert {path.name for path in (recorded.folder / "out/gate/logs").iterdir()} == {
+        "fast-baseline.log",
+        "fast-speculative.log",
+    }

@@ -1,0 +1,121 @@
+"""Imports go down or sideways between floors, never up; `worker.py` stands alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pytest_specdec
+
+PACKAGE = Path(pytest_specdec.__file__).parent
+FLOORS = {
+    0: "counters errors expectations generation json_schemas json_text request_fields sql_tables "
+    "table workload",
+    1: "engines engines.pair engines.pipe engines.process engines.protocol hardware model_files "
+    "profile",
+    2: "checks checks.answer_text checks.finding checks.identity checks.json_schema checks.sql "
+    "checks.sql_names checks.sql_statements checks.validity measurement speedup",
+    3: "assessment baseline_store baseline_update explain floors judge statistics "
+    "stored_baseline verdict",
+    4: "report report.facts report.json_file report.summary",
+    5: "fixtures gate options plugin progress session suite",
+}
+FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
+# The package itself holds a version number and is on no floor; the worker imports none of it.
+WORKER = "engines.worker"
+ON_NO_FLOOR = {"", WORKER}
+ENGINE_PACKAGES = {"vllm", "torch", "transformers", "huggingface_hub"}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Every module an import may load, in functions and under TYPE_CHECKING too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports are not read here"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def of_the_package(names: Iterator[str]) -> set[str]:
+    """Those that are modules of ours; what is imported out of a module is not."""
+    inner = {name.removeprefix("pytest_specdec").lstrip(".") for name in names if is_ours(name)}
+    return inner & MODULES.keys()
+
+
+def is_ours(name: str) -> bool:
+    return name.partition(".")[0] == "pytest_specdec"
+
+
+def parsed(name: str) -> ast.Module:
+    return ast.parse(MODULES[name].read_text(encoding="utf-8"))
+
+
+def test_every_module_is_on_a_floor() -> None:
+    assert MODULES.keys() == FLOOR_OF.keys() | ON_NO_FLOOR
+
+
+@pytest.mark.parametrize("name", sorted(FLOOR_OF))
+def test_no_import_goes_up(name: str) -> None:
+    upward = {
+        other: FLOOR_OF.get(other)
+        for other in of_the_package(imported(parsed(name))) - {""}
+        if FLOOR_OF.get(other, 9) > FLOOR_OF[name]
+    }
+    assert upward == {}
+
+
+@pytest.mark.parametrize("name", sorted(FLOOR_OF))
+def test_a_docstring_says_the_floor(name: str) -> None:
+    docstring = ast.get_docstring(parsed(name)) or ""
+    assert re.findall(r"Floor (\d)", docstring) == [str(FLOOR_OF[name])]
+
+
+@pytest.mark.parametrize("name", sorted(MODULES.keys() - {WORKER}))
+def test_only_the_worker_imports_the_engine(name: str) -> None:
+    roots = {each.partition(".")[0] for each in imported(parsed(name))}
+    assert roots & ENGINE_PACKAGES == set()
+
+
+def test_the_worker_needs_nothing_but_python_until_it_is_asked() -> None:
+    tree = parsed(WORKER)
+    at_the_top = ast.Module(
+        body=[node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)],
+        type_ignores=[],
+    )
+    assert {name.partition(".")[0] for name in imported(at_the_top)} <= sys.stdlib_module_names
+    assert not any(is_ours(name) for name in imported(tree))
+
+
+def test_the_reading_of_imports_sees_all_kinds() -> None:
+    tree = ast.parse(
+        "import pytest_specdec.gate\n"
+        "from pytest_specdec import judge\n"
+        "from pytest_specdec.engines.pair import EnginePair\n"
+        "if TYPE_CHECKING:\n    from pytest_specdec.verdict import Verdict\n"
+        "def f():\n    import pytest_specdec.report.summary as s\n"
+        "import json, vllm.config\n"
+    )
+    assert {"vllm.config", "json"} <= set(imported(tree))
+    assert of_the_package(imported(tree)) == {
+        "",
+        "gate",
+        "judge",
+        "engines.pair",
+        "verdict",
+        "report.summary",
+    }
