@@ -180,6 +180,8 @@ class ProfileGate:
             },
             engines=self.pair.facts,
             num_starts=self.pair.num_starts,
+            failure=None if self.pair.failure is None else str(self.pair.failure),
+            is_changed=any(each.settings_digest != self.profile.digest for each in provenances),
             workloads=[self._workload_report(each) for each in self.assessments],
             unused=() if self.stored is None else unused(self.stored, asked_for),
             update=update,

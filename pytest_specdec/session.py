@@ -120,6 +120,8 @@ class GateSession:
                 gate.pair.check_models()
                 gate.pair.plan(planned[gate.profile.name])
             self._old_handler = signal.signal(signal.SIGTERM, _exit_on_sigterm)
+            # An older session's report must not be taken for one of this session.
+            self.report_path.unlink(missing_ok=True)
             gates[0].pair.start()
         except EngineUnavailable as error:
             if self.options.is_explicit or self.options.is_strict:
@@ -180,7 +182,7 @@ class GateSession:
         Returns:
             Whether all is stored that was to be stored.
         """
-        if self._gate is None or not any(each.assessments for each in self.profile_gates()):
+        if self._gate is None or self._old_handler is None:
             return True
         self._gate.close()
         is_update = self.options.update is not None and is_complete
@@ -191,6 +193,7 @@ class GateSession:
             )
             for each in self.profile_gates()
         )
+        self.report_path.parent.mkdir(parents=True, exist_ok=True)
         self.report_path.write_text(report_json(self.reports), encoding="utf-8")
         return not any(each.update and each.update.refused for each in self.reports)
 
@@ -206,7 +209,7 @@ class GateSession:
             if len(self.reports) > 1 and lines:
                 yield f"profile {report.profile.name}"
             yield from lines
-        if self.reports:
+        if any(report.workloads for report in self.reports):
             yield f"report: {_relative(self.report_path, self._config)}"
 
     def close(self) -> None:

@@ -76,7 +76,7 @@ class EnginePair:
         self._engines: dict[Role, ProcessEngine] = {}
         self._loaded: set[Role] = set()
         self._passes: dict[tuple[Path, Role], tuple[Pass, ...]] = {}
-        self._failure: SpecdecError | None = None
+        self.failure: SpecdecError | None = None
         self.facts: dict[Role, EngineFacts] = {}
 
     @property
@@ -166,8 +166,8 @@ class EnginePair:
     @contextmanager
     def _remembering(self) -> Iterator[None]:
         """Keeps a fatal failure, and answers every later call with it instead of trying again."""
-        if self._failure is not None:
-            cause = str(self._failure).partition("\n")[0]
+        if self.failure is not None:
+            cause = str(self.failure).partition("\n")[0]
             raise EngineDied(
                 f"not run, because earlier {cause}",
                 hint=f"see the first error of profile `{self.profile.name}`",
@@ -175,7 +175,7 @@ class EnginePair:
         try:
             yield
         except FATAL as error:
-            self._failure = error
+            self.failure = error
             self.close()
             raise
 

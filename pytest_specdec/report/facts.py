@@ -74,6 +74,8 @@ class ProfileReport:
         stored_versions: those the stored numbers were recorded with, all distinct ones.
         engines: what each loaded engine is.
         num_starts: engine starts in this session.
+        failure: what ended the engines before their time, if anything did.
+        is_changed: whether the profile's settings are not those the numbers were stored with.
         unused: stored workloads that no test asked for.
         update: `None` when none was asked for.
     """
@@ -84,6 +86,8 @@ class ProfileReport:
     stored_versions: Mapping[str, Sequence[str]]
     engines: Mapping[Role, EngineFacts]
     num_starts: Mapping[Role, int]
+    failure: str | None
+    is_changed: bool
     workloads: Sequence[WorkloadReport]
     unused: Sequence[str]
     update: Update | None

@@ -33,6 +33,8 @@ def _profile(report: ProfileReport) -> dict[str, Any]:
         "stored_versions": report.stored_versions,
         "engines": {role: asdict(facts) for role, facts in report.engines.items()},
         "num_starts": report.num_starts,
+        "failure": report.failure,
+        "is_changed": report.is_changed,
         "config_differences": report.config_differences,
         "unused": report.unused,
         "update": None if report.update is None else asdict(report.update),

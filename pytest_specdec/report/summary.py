@@ -76,6 +76,8 @@ def _speedup(verdict: Verdict) -> str:
 
 def _notes(report: ProfileReport) -> Iterator[str]:
     yield from _versions(report)
+    if report.is_changed:
+        yield "the profile's settings are not those that the numbers were stored with"
     starts = ", ".join(f"{role} {count}" for role, count in report.num_starts.items())
     loads = ", ".join(f"{role} {facts.load_s:.1f} s" for role, facts in report.engines.items())
     yield f"engines started: {starts}; loaded in: {loads or ABSENT}"

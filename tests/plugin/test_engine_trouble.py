@@ -230,3 +230,11 @@ def test_a_gpu_the_profile_does_not_accept(gpu: Project) -> None:
         "hint: choose a profile for this GPU with `--specdec-profile`, another GPU with "
         "CUDA_VISIBLE_DEVICES, or change the profile's `requires`",
     ]
+
+
+def test_report_json_names_the_failure_and_is_never_an_older_session_s(ready: Project) -> None:
+    ready.run("suites")
+    result = ready.fake(baseline={"on": {"generate": "die"}}).run("suites")
+    (profile,) = result.report["profiles"]
+    assert profile["workloads"] == []
+    assert "the baseline engine of profile `fast` died while generating" in profile["failure"]

@@ -76,6 +76,8 @@ def profile_report(**facts: Any) -> ProfileReport:
         stored_versions=facts.get("stored_versions", {}),
         engines={role: EngineFacts(**each) for role, each in engines.items()},
         num_starts={"baseline": 1, "speculative": 1},
+        failure=facts.get("failure"),
+        is_changed=facts.get("is_changed", False),
         workloads=facts.get("workloads", (workload_report(),)),
         unused=facts.get("unused", ()),
         update=facts.get("update"),

@@ -181,3 +181,9 @@ def test_what_to_type_is_told_once(kind: str, is_stored_now: bool, is_told: bool
     )
     lines = notes(workloads=(one, one))
     assert lines.count("hint: record one: `pytest`") == is_told
+
+
+def test_settings_changed_since_the_numbers_were_stored_are_told() -> None:
+    told = "the profile's settings are not those that the numbers were stored with"
+    assert told in summary_lines(profile_report(is_changed=True))
+    assert told not in summary_lines(profile_report())
