@@ -5,6 +5,7 @@ Pure functions; `baseline_store` writes what they return. Floor 3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,7 +22,7 @@ from pytest_specdec.stored_baseline import (
     StoredWorkload,
     rounded,
 )
-from pytest_specdec.verdict import DRAFT_COUNTERS, Verdict
+from pytest_specdec.verdict import DRAFT_COUNTERS, Verdict, number, percent
 
 UpdateMode = Literal["all", "new"]
 CI_OPTION = "--update-baselines-in-ci"
@@ -149,6 +150,7 @@ def refusals(
     verdicts: Sequence[Verdict],
     is_ci: bool,
     is_update_in_ci_allowed: bool,
+    speedup_drop: float,
 ) -> tuple[str, ...]:
     """Why one workload's numbers must not be stored, each as a sentence; empty when they may be.
 
@@ -158,6 +160,8 @@ def refusals(
     Args:
         findings: defects in the answers, identity or structure, one line each.
         verdicts: those made on the workload.
+        speedup_drop: fall of the speedup that the profile lets pass; a speedup that scatters by
+            more than that is no measure for later ones.
     """
     reasons = []
     if is_ci and not is_update_in_ci_allowed:
@@ -169,4 +173,19 @@ def refusals(
             reasons.append(f"{verdict.metric} is {verdict.kind}")
         elif verdict.metric == DRAFT_COUNTERS:
             reasons.append("the draft counters contradict themselves")
+        elif is_unstable(verdict, speedup_drop):
+            reasons.append(
+                f"{verdict.metric} is unstable: {number(verdict.now or 0)}, but as low as "
+                f"{number(verdict.low or 0)} within its interval, further than the tolerance of "
+                f"{percent(speedup_drop)}; raise `num_blocks` of the profile"
+            )
     return tuple(reasons)
+
+
+def is_unstable(verdict: Verdict, drop: float) -> bool:
+    """Whether a figure scatters by more than may be lost of it. Without a finite interval nothing
+    is known of its scatter, and nothing of it is stored."""
+    now, low, high = verdict.now, verdict.low, verdict.high
+    if now is None or low is None or high is None or math.isinf(high):
+        return False
+    return low < now * (1 - drop)

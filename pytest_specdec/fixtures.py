@@ -18,8 +18,8 @@ import pytest
 if TYPE_CHECKING:
     from pytest_specdec.engines.pair import EnginePair
     from pytest_specdec.engines.protocol import Engine
-    from pytest_specdec.gate import ProfileGate
     from pytest_specdec.generation import RunPair
+    from pytest_specdec.profile_gate import ProfileGate
     from pytest_specdec.stored_baseline import StoredBaseline
     from pytest_specdec.workload import Workload
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from pytest_specdec.errors import EngineError, EngineUnavailable, SpecdecError
-from pytest_specdec.gate import Gate, ProfileGate
+from pytest_specdec.gate import Gate
 from pytest_specdec.options import Options
+from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.progress import TerminalWatch
 from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_json

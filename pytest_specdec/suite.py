@@ -18,7 +18,7 @@ import pytest
 from pytest_specdec.assessment import check_names
 from pytest_specdec.errors import SpecdecError
 from pytest_specdec.fixtures import message_only
-from pytest_specdec.gate import METRICS, ProfileGate
+from pytest_specdec.profile_gate import METRICS, ProfileGate
 from pytest_specdec.session import GateSession
 from pytest_specdec.verdict import Outcome
 from pytest_specdec.workload import Workload, read_workload

@@ -14,6 +14,7 @@ HEAVY = (
     "jsonschema",
     "sqlglot",
     "pytest_specdec.gate",
+    "pytest_specdec.profile_gate",
     "pytest_specdec.session",
     "pytest_specdec.suite",
     "pytest_specdec.workload",

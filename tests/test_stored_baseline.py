@@ -478,6 +478,10 @@ def _verdict(kind: VerdictKind, metric: str = "speedup") -> Verdict:
     return Verdict(kind=kind, metric=metric, workload="sql")
 
 
+def _speedup(*, low: float, high: float) -> Verdict:
+    return replace(_verdict("no stored baseline"), now=2.0, low=low, high=high)
+
+
 @pytest.mark.parametrize(
     ("given_facts", "told"),
     [
@@ -489,6 +493,15 @@ def _verdict(kind: VerdictKind, metric: str = "speedup") -> Verdict:
         (
             {"verdicts": [_verdict("failed", "draft counters")]},
             ("the draft counters contradict themselves",),
+        ),
+        ({"verdicts": [_speedup(low=1.8, high=2.2)]}, ()),
+        ({"verdicts": [_speedup(low=1.7, high=math.inf)]}, ()),
+        (
+            {"verdicts": [_speedup(low=1.7, high=2.4)]},
+            (
+                "speedup is unstable: 2, but as low as 1.7 within its interval, further than the "
+                "tolerance of 10%; raise `num_blocks` of the profile",
+            ),
         ),
         ({"findings": ["a", "b"]}, ("answers have defects (2), the first: a",)),
         ({"is_ci": True, "is_update_in_ci_allowed": True}, ()),
@@ -503,5 +516,11 @@ def _verdict(kind: VerdictKind, metric: str = "speedup") -> Verdict:
     ],
 )
 def test_refusals(given_facts: dict[str, Any], told: tuple[str, ...]) -> None:
-    facts = {"findings": [], "verdicts": [], "is_ci": False, "is_update_in_ci_allowed": False}
+    facts = {
+        "findings": [],
+        "verdicts": [],
+        "is_ci": False,
+        "is_update_in_ci_allowed": False,
+        "speedup_drop": 0.1,
+    }
     assert refusals(**{**facts, **given_facts}) == told

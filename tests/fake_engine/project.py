@@ -23,7 +23,7 @@ import sqlglot.optimizer  # noqa: F401
 
 import pytest_specdec.session
 import pytest_specdec.suite  # noqa: F401
-from pytest_specdec.gate import METRICS
+from pytest_specdec.profile_gate import METRICS
 
 ENGINE = Path(__file__).with_name("engine.py")
 SPECULATIVE = {"method": "ngram", "num_speculative_tokens": 4}

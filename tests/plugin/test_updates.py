@@ -222,3 +222,12 @@ def test_another_folder_for_baselines(two: Project) -> None:
     assert list((two.folder / "kept/here").glob("*/fast.json"))
     assert not (two.folder / "baselines").exists()
     assert two.run("suites", "-o", "specdec_baselines=kept/here").counts == {"passed": 6}
+
+
+def test_an_unstable_speedup_is_not_stored(two: Project) -> None:
+    two.fake(speculative={"wall_factors": [1.0, 0.6, 1.6, 0.7, 1.5]})
+    result = two.run("suites", "-k", "code", "--update-baselines")
+    assert result.not_passed == metrics("code", "failed")
+    assert "speedup is unstable: " in result.message("speedup")
+    assert "raise `num_blocks` of the profile" in result.message("speedup")
+    assert "stored baselines unchanged" in result.section

@@ -1,0 +1,274 @@
+"""One profile's share of the gate: its engines, stored baseline and assessments. Floor 5.
+
+Each thing is done once however many tests ask.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_specdec.assessment import Assessment, assess
+from pytest_specdec.baseline_store import BaselineStore
+from pytest_specdec.baseline_update import (
+    DiffRow,
+    diff_rows,
+    merged,
+    refusals,
+    stored_workload,
+    unused,
+)
+from pytest_specdec.checks.identity import CONTEXT_TOKENS, Divergence, Evidence
+from pytest_specdec.engines.pair import FATAL, EnginePair
+from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
+from pytest_specdec.floors import line
+from pytest_specdec.generation import RunPair, TokenScore
+from pytest_specdec.hardware import Hardware
+from pytest_specdec.judge import judge_acceptance, judge_speedup
+from pytest_specdec.measurement import Measurement, measure
+from pytest_specdec.options import Options
+from pytest_specdec.profile import Profile
+from pytest_specdec.report.facts import ABSENT, ProfileReport, Update, WorkloadReport
+from pytest_specdec.stored_baseline import Provenance, StoredBaseline, StoredWorkload
+from pytest_specdec.verdict import Outcome, Verdict, outcome
+from pytest_specdec.workload import Workload
+
+JUDGES = {"acceptance": judge_acceptance, "speedup": judge_speedup}
+METRICS = tuple(JUDGES)
+UPGRADED = ("vllm", "torch", "driver")
+
+
+@dataclass
+class ProfileGate:
+    """One profile's share of the gate."""
+
+    profile: Profile
+    hardware: Hardware
+    stored: StoredBaseline | None
+    pair: EnginePair
+    options: Options
+    _assessments: dict[str, Assessment] = field(default_factory=dict)
+    _refused: dict[str, str] = field(default_factory=dict)
+
+    def assessment(self, workload: Workload) -> Assessment:
+        """Runs the workload if it has not run, and judges it; once.
+
+        Raises:
+            SpecdecError: what kept the engines from running it.
+        """
+        if workload.name not in self._assessments:
+            runs = self._runs(workload)
+            measurement = measure(workload, runs)
+            self._assessments[workload.name] = assess(
+                workload,
+                runs,
+                measurement=measurement,
+                verdicts=self._verdicts(measurement),
+                find_evidence=self._evidence,
+            )
+        return self._assessments[workload.name]
+
+    def _runs(self, workload: Workload) -> RunPair:
+        """Both engines' runs; a workload that was refused once is not tried again."""
+        if (cause := self._refused.get(workload.name)) is not None:
+            raise EngineError(
+                f"not run, because earlier {cause}",
+                hint=f"see the first error of workload `{workload.name}`",
+            )
+        try:
+            return self.pair.run(workload)
+        except SpecdecError as error:
+            # What is fatal to the pair, the pair remembers.
+            if not isinstance(error, FATAL):
+                self._refused[workload.name] = str(error).partition("\n")[0]
+            raise
+
+    @property
+    def assessments(self) -> tuple[Assessment, ...]:
+        """Those made so far, in the order they were made."""
+        return tuple(self._assessments.values())
+
+    def outcome(self, assessment: Assessment, metric: str) -> Outcome:
+        """What a metric's verdict does to its test.
+
+        Where the numbers are about to be stored, a verdict that the update settles passes, and
+        one that keeps them from being stored fails.
+        """
+        refused = self.refusals(assessment)
+        if self._is_stored_now(assessment.workload):
+            if refused:
+                name = assessment.workload.name
+                lines = [f"stored baseline of `{name}` not written: {metric}", *refused]
+                return Outcome(kind="fail", message="\n".join(lines))
+            return Outcome(kind="pass", message="")
+        return outcome(assessment.verdicts[metric], strict=self.options.is_strict)
+
+    def refusals(self, assessment: Assessment) -> tuple[str, ...]:
+        """Why this workload's numbers must not be stored; empty when they may be."""
+        if not self._is_stored_now(assessment.workload):
+            return ()
+        unstored = self._verdicts(assessment.measurement, compare=False)
+        return (
+            *(
+                f"{each}: numbers of other hardware are not mixed into one file"
+                for each in self._hardware_differences()
+            ),
+            *refusals(
+                findings=[str(each).partition("\n")[0] for each in assessment.findings.values()],
+                verdicts=list(unstored.values()),
+                is_ci=self.options.is_ci,
+                is_update_in_ci_allowed=self.options.update_in_ci,
+                speedup_drop=self.profile.tolerances.speedup_drop,
+            ),
+        )
+
+    def update(self) -> Update:
+        """Writes what was measured to the stored baseline, as far as it may be."""
+        stored_now = [each for each in self.assessments if self._is_stored_now(each.workload)]
+        refused = {each.workload.name: self.refusals(each) for each in stored_now}
+        accepted = {
+            each.workload.name: stored_workload(each.measurement, self._provenance(each.runs))
+            for each in stored_now
+            if not refused[each.workload.name]
+        }
+        mode, path = self.options.update, None
+        rows: Sequence[DiffRow] = ()
+        if accepted and mode is not None:
+            new = StoredBaseline(
+                hardware_key=self.hardware.key,
+                hardware=self.hardware.facts,
+                profile=self.profile.name,
+                workloads=accepted,
+            )
+            both = merged(self.stored, new, mode=mode)
+            try:
+                path = BaselineStore(self.options.baselines_folder).save(both)
+                rows = diff_rows(self.stored, both)
+            except StoredBaselineError as error:
+                refused.update(dict.fromkeys(accepted, (str(error).partition("\n")[0],)))
+        return Update(
+            path=None if path is None else str(path),
+            rows=rows,
+            refused={name: reasons for name, reasons in refused.items() if reasons},
+        )
+
+    def report(self, *, asked_for: Collection[str], update: Update | None) -> ProfileReport:
+        """All there is to report on the profile.
+
+        Args:
+            asked_for: names of the workloads that some test asked for.
+            update: what `update` did, if it was called.
+        """
+        before = {} if self.stored is None else self.stored.workloads
+        provenances = [
+            before[each.workload.name].provenance
+            for each in self.assessments
+            if each.workload.name in before
+        ]
+        return ProfileReport(
+            profile=self.profile,
+            hardware=self.hardware,
+            versions=self.pair.versions,
+            stored_versions={
+                name: sorted({each.versions.get(name) or ABSENT for each in provenances})
+                for name in UPGRADED
+                if provenances
+            },
+            engines=self.pair.facts,
+            num_starts=self.pair.num_starts,
+            failure=None if self.pair.failure is None else str(self.pair.failure),
+            is_changed=any(each.settings_digest != self.profile.digest for each in provenances),
+            workloads=[self._workload_report(each) for each in self.assessments],
+            unused=() if self.stored is None else unused(self.stored, asked_for),
+            update=update,
+        )
+
+    def _workload_report(self, assessment: Assessment) -> WorkloadReport:
+        stored, rate = self.stored_workload(assessment.workload), assessment.measurement
+        is_comparable = stored is not None and stored.digest == rate.workload_digest
+        return WorkloadReport(
+            assessment=assessment,
+            rate=None
+            if rate.acceptance_rate is None
+            else line(
+                "acceptance rate",
+                rate.acceptance_rate,
+                stored=stored.acceptance.rate if stored and is_comparable else None,
+                drop=self.profile.tolerances.acceptance_rate_drop,
+            ),
+            is_stored_now=self._is_stored_now(assessment.workload)
+            and not self.refusals(assessment),
+        )
+
+    def stored_workload(self, workload: Workload) -> StoredWorkload | None:
+        """The workload's stored numbers, if there are any."""
+        return None if self.stored is None else self.stored.workloads.get(workload.name)
+
+    def _is_stored_now(self, workload: Workload) -> bool:
+        mode = self.options.update
+        return mode == "all" or (mode == "new" and self.stored_workload(workload) is None)
+
+    def _verdicts(self, measurement: Measurement, *, compare: bool = True) -> dict[str, Verdict]:
+        stored = self.stored if compare else None
+        return {
+            metric: judge(
+                measurement,
+                None if stored is None else stored.workloads.get(measurement.workload),
+                tolerances=self.profile.tolerances,
+                update_command=self.options.update_command,
+                hardware_differences=self._hardware_differences() if compare else (),
+            )
+            for metric, judge in JUDGES.items()
+        }
+
+    def _hardware_differences(self) -> tuple[str, ...]:
+        """How the stored file's hardware differs from what is here."""
+        if self.stored is None:
+            return ()
+        return self.stored.hardware_differences(self.hardware.key, self.hardware.facts)
+
+    def _evidence(self, divergence: Divergence) -> Evidence | None:
+        """What the baseline engine says of both tokens; `None` when it cannot be asked."""
+        before = divergence.baseline.token_ids[: divergence.position]
+        prompt = divergence.baseline.prompt_token_ids
+        context: Sequence[TokenScore] = ()
+        candidates: list[TokenScore | None] = []
+        try:
+            engine = self.pair.engine("baseline")
+            for token_id in divergence.token_ids:
+                scores = () if token_id is None else engine.score(prompt, (*before, token_id))
+                context = scores[:-1] or context
+                candidates.append(scores[-1] if scores else None)
+        except EngineError:
+            return None
+        text = "".join(score.text for score in context[-CONTEXT_TOKENS:])
+        return Evidence(context=text, candidates=(candidates[0], candidates[1]))
+
+    def _provenance(self, runs: RunPair) -> Provenance:
+        return Provenance(
+            versions=self.pair.versions,
+            commit=_commit(self.options.config_file.parent),
+            date=datetime.now(UTC).date().isoformat(),
+            num_loads=max(self.pair.num_starts.values()),
+            num_passes=len(runs.baseline.passes),
+            settings_digest=self.profile.digest,
+        )
+
+
+def _commit(folder: Path) -> str | None:
+    """The commit of the project whose suites ran; `None` outside version control."""
+    try:
+        answer = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
