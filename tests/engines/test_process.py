@@ -320,10 +320,12 @@ def test_a_worker_that_even_the_kernel_cannot_end_hangs_nobody(
 ) -> None:
     monkeypatch.setattr(process, "KILL_GRACE_S", 0.2)
     engine = start("hang()", import_s=0.2)
+    begun = time.monotonic()
     with monkeypatch.context() as patched:
         patched.setattr(os, "killpg", lambda *_: None)
         with pytest.raises(EngineTimeout, match=r"was silent for 0.2 s"):
             engine.load()
+    assert time.monotonic() - begun < 10
     assert group(engine.pid)
 
 
@@ -568,6 +570,18 @@ def test_a_vllm_that_breaks_while_it_is_imported(start: Start, modules: Path) ->
 def test_what_is_missing_while_it_loads_is_not_vllm(start: Start, modules: Path) -> None:
     with pytest.raises(EngineStartError, match=r"failed while loading: ImportError: .*'LLM'"):
         real(start, modules).load()
+
+
+def test_the_real_worker_s_death_is_seen_at_once(
+    start: Start, modules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its pipe, which nothing that it started holds open."""
+    monkeypatch.setattr(process, "LOOK_S", 20)
+    (modules / "vllm.py").write_text("import os\nos._exit(5)\n")
+    begun = time.monotonic()
+    with pytest.raises(EngineUnavailable, match=r"died while importing vLLM: exit status 5"):
+        real(start, modules).versions()
+    assert time.monotonic() - begun < 15
 
 
 PARENT = """

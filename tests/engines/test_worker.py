@@ -38,13 +38,14 @@ class FakeEngine:
     in_flight: list[list[str]] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)
     refuse: str | None = None
+    refusal: Exception = field(default_factory=lambda: ValueError("it is too long"))
     fail_at_step: int | None = None
     num_added: int = 0
     vllm_config: Any = None
 
     def add_request(self, request_id: str, prompt: Mapping[str, Any], params: Any) -> None:
         if request_id == self.refuse:
-            raise ValueError("it is too long")
+            raise self.refusal
         chunks = deque(self.plans[self.num_added])
         self.num_added += 1
         self.requests[request_id] = FakeRequest(
@@ -214,6 +215,24 @@ def test_a_refused_prompt_leaves_none_in_flight() -> None:
     assert not fake.has_unfinished_requests()
     reply = engine.generate([request()], 1, silent)
     assert len(reply["generations"][0]["token_ids"]) == 1
+
+
+def test_a_refusal_of_newer_vllm_is_no_value_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class VLLMClientError(Exception):
+        """As in `vllm.exceptions`."""
+
+    exceptions = ModuleType("vllm.exceptions")
+    vars(exceptions).update(VLLMClientError=VLLMClientError)
+    monkeypatch.setitem(sys.modules, "vllm.exceptions", exceptions)
+    engine, _ = engine_of([1], refuse="specdec-0", refusal=VLLMClientError("it is too long"))
+    with pytest.raises(Refused, match=r"^vLLM refused the request: it is too long$"):
+        engine.generate([request()], 1, silent)
+
+
+def test_an_engine_that_is_dead_did_not_refuse() -> None:
+    engine, _ = engine_of([1], refuse="specdec-0", refusal=RuntimeError("the core is dead"))
+    with pytest.raises(RuntimeError, match=r"^the core is dead$"):
+        engine.generate([request()], 1, silent)
 
 
 def test_sampling_parameters_that_vllm_refuses_start_nothing() -> None:
