@@ -8,12 +8,10 @@ import pytest
 
 from tests.fake_engine.project import Project
 
-pytest_plugins = ["pytester"]
-
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     """A project with the fake engine. However its session ended, no engine may outlive it."""
     project = Project(pytester, monkeypatch)
     yield project
-    assert project.living_engines() == []
+    assert project.engines_left_behind() == []
