@@ -6,9 +6,9 @@ project.workload("code", "one", "two").run("suites").assert_outcomes({...})
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +26,7 @@ import pytest_specdec.suite  # noqa: F401
 from pytest_specdec.profile_gate import METRICS
 
 ENGINE = Path(__file__).with_name("engine.py")
+DYING_S = 5.0
 SPECULATIVE = {"method": "ngram", "num_speculative_tokens": 4}
 FAST: Mapping[str, Any] = {"device": "cpu", "model": "model", "speculative_config": SPECULATIVE}
 
@@ -233,7 +234,16 @@ class Project:
 
     def living_engines(self) -> list[int]:
         """Process ids of engines, or of what they started, that still run."""
-        return sorted({each["pid"] for each in self.commands() if _is_alive(each["pid"])})
+        mark = f"FAKE_ENGINE_LOG={self.log}\0".encode()
+        pids = {each["pid"] for each in self.commands()}
+        return sorted(pid for pid in pids if mark in _environment(pid))
+
+    def engines_left_behind(self) -> list[int]:
+        """Those that still live in a while: a process that was killed takes a moment to die."""
+        deadline = time.monotonic() + DYING_S
+        while (living := self.living_engines()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return living
 
 
 def metrics(workload: str, word: str, profile: str = "fast") -> dict[str, str]:
@@ -241,13 +251,12 @@ def metrics(workload: str, word: str, profile: str = "fast") -> dict[str, str]:
     return {f"{workload}.jsonl::{profile}::{metric}": word for metric in METRICS}
 
 
-def _is_alive(pid: int) -> bool:
+def _environment(pid: int) -> bytes:
+    """A process's environment: the id alone may be another's by now. Empty for a dead one."""
     try:
-        os.kill(pid, 0)
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (ProcessLookupError, FileNotFoundError, PermissionError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
 
 
 def _toml(value: Mapping[str, Any], *path: str) -> list[str]:
