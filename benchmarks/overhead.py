@@ -122,7 +122,7 @@ def run_gate(project: Path) -> dict[str, float]:
     done = timed([*command, "--update-baselines-in-ci"], cwd=project)
     report = project / ".specdec" / "report.json"
     if done.status not in (0, 1) or not report.exists():
-        raise SystemExit(f"the gate did not run:\n{done.output}")
+        raise SystemExit(f"the gate did not run: exit status {done.status}\n{done.output}")
     passes = [
         each
         for profile in json.loads(report.read_text(encoding="utf-8"))["profiles"]
@@ -145,7 +145,7 @@ def run_bare(plan: Path) -> dict[str, float]:
     """The bare script, likewise."""
     done = timed([sys.executable, str(BARE), str(plan)])
     if done.status != 0:
-        raise SystemExit(f"the bare script did not run:\n{done.output}")
+        raise SystemExit(f"the bare script did not run: exit status {done.status}\n{done.output}")
     said = json.loads(done.output)
     return {
         "total_s": done.wall_s,
