@@ -358,9 +358,11 @@ def _refuse_unknown(where: str, given: Mapping[str, Any], known: set[str]) -> No
 
 
 def _environment() -> dict[str, Any]:
-    """Versions under this interpreter. Importing is the proof that vLLM can be imported."""
+    """Versions under this interpreter. Importing is the proof that vLLM can be imported; `LLM` is
+    named because `import vllm` alone loads next to nothing."""
     import torch
     import vllm
+    from vllm import LLM  # noqa: F401
 
     driver = None
     if torch.cuda.is_available():

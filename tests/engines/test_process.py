@@ -506,7 +506,7 @@ def modules(tmp_path: Path) -> Path:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: intel-openmp\nVersion: 1\n")
     (info / "RECORD").write_text("other.so,,\nlib/libiomp5.so,,\n")
     (folder / "vllm.py").write_text(
-        "import os, sys\n__version__ = repr([sys.path[0], sys.flags.dev_mode, "
+        "import os, sys\nLLM = object\n__version__ = repr([sys.path[0], sys.flags.dev_mode, "
         "os.environ.get('LD_PRELOAD')])\n"
     )
     (folder / "torch.py").write_text(
@@ -559,6 +559,13 @@ def test_an_interpreter_without_vllm(start: Start, modules: Path) -> None:
     )
 
 
+def test_a_vllm_whose_engine_cannot_be_imported(start: Start, modules: Path) -> None:
+    """`import vllm` alone proves nothing: its engine is imported on use."""
+    (modules / "vllm.py").write_text("__version__ = '1'\n")
+    with pytest.raises(EngineUnavailable, match=r"ImportError: cannot import name 'LLM'"):
+        real(start, modules).versions()
+
+
 def test_a_vllm_that_breaks_while_it_is_imported(start: Start, modules: Path) -> None:
     (modules / "vllm.py").write_text("raise RuntimeError('no device')\n")
     with pytest.raises(
@@ -568,7 +575,9 @@ def test_a_vllm_that_breaks_while_it_is_imported(start: Start, modules: Path) ->
 
 
 def test_what_is_missing_while_it_loads_is_not_vllm(start: Start, modules: Path) -> None:
-    with pytest.raises(EngineStartError, match=r"failed while loading: ImportError: .*'LLM'"):
+    with pytest.raises(
+        EngineStartError, match=r"failed while loading: ModuleNotFoundError: .*vllm"
+    ):
         real(start, modules).load()
 
 
@@ -606,7 +615,7 @@ def test_a_killed_pytest_takes_the_worker_and_its_children_with_it(
     tmp_path: Path, modules: Path, moment: str
 ) -> None:
     (modules / "vllm.py").write_text(
-        "import subprocess\n__version__ = '1'\nsubprocess.Popen(['sleep', '1000'])\n"
+        "import subprocess\nLLM = object\n__version__ = '1'\nsubprocess.Popen(['sleep', '1000'])\n"
     )
     env = {**os.environ, "PYTHONPATH": f"{modules}{os.pathsep}{ROOT}"}
     parent = subprocess.run(
