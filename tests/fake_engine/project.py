@@ -6,7 +6,6 @@ project.workload("code", "one", "two").run("suites").assert_outcomes({...})
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -191,8 +190,6 @@ class Project:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # As a terminal would have it: a script in the background may have SIGINT ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - one thread
         )
 
     def run_subprocess(self, *arguments: str) -> Result:

@@ -149,8 +149,6 @@ def test_an_interrupted_session_leaves_nothing_behind(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        # As a terminal would have it: a script in the background may have SIGINT ignored.
-        preexec_fn=_take_sigint,  # noqa: PLW1509 - one thread
     ) as session:
         assert session.stdout is not None
         for line in session.stdout:
@@ -165,10 +163,6 @@ def test_an_interrupted_session_leaves_nothing_behind(
     assert len(workers) == 2, "".join(printed)
     assert all(group_ends(worker, within_s=5) for worker in workers)
     assert stored_files(folder) == before
-
-
-def _take_sigint() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def children(parent: int) -> list[int]:
