@@ -162,11 +162,10 @@ class ProfileGate:
             asked_for: names of the workloads that some test asked for.
             update: what `update` did, if it was called.
         """
-        before = {} if self.stored is None else self.stored.workloads
         provenances = [
-            before[each.workload.name].provenance
+            stored.provenance
             for each in self.assessments
-            if each.workload.name in before
+            if (stored := self.stored_workload(each.workload)) is not None
         ]
         return ProfileReport(
             profile=self.profile,
