@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 JsonSchema = Mapping[str, Any] | bool
 
 # Formats that `jsonschema` skips without a word unless a package of its extra is installed.
-_FORMATS_OF_EXTRA = frozenset(
+FORMATS_OF_EXTRA = frozenset(
     {
         "date-time",
         "duration",
@@ -153,7 +153,7 @@ def _check_format(part: Mapping[str, Any]) -> None:
     from jsonschema import FormatChecker
 
     name = part.get("format")
-    if name in _FORMATS_OF_EXTRA and name not in FormatChecker.checkers:
+    if name in FORMATS_OF_EXTRA and name not in FormatChecker.checkers:
         raise SchemaDefect(
             f"nothing installed here can check the format: {name}",
             hint="pip install 'jsonschema[format-nongpl]'",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_specdec.errors import WorkloadError
+from pytest_specdec.json_schemas import FORMATS_OF_EXTRA
 from pytest_specdec.workload import SqlExpectation, Workload, read_workload
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
@@ -359,6 +360,12 @@ def test_refuses_a_format_that_nothing_installed_can_check(
         "1: `expect.json_schema`: nothing installed here can check the format: date-time\nhint: pip"
     )
     assert refusal(path).startswith(said)
+
+
+def test_checks_every_format_but_two_with_what_is_installed_beside_the_plugin() -> None:
+    from jsonschema import FormatChecker
+
+    assert FORMATS_OF_EXTRA - FormatChecker.checkers.keys() <= {"iri", "iri-reference"}
 
 
 @pytest.mark.parametrize(
