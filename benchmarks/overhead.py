@@ -264,7 +264,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("what", choices=["gate", "collect"])
     parser.add_argument("--workloads", nargs="+", default=WORKLOADS, metavar="FILE")
     parser.add_argument(
-        "--prompts", type=int, default=6, help="of each workload; 0: all (default: 6)"
+        "--prompts", type=int, default=0, help="of each workload; 0 (the default): all"
     )
     parser.add_argument(
         "--repetitions", type=int, help="of gate, bare, bare, gate (1), or rounds of collect (30)"

@@ -71,6 +71,6 @@ def _t_interval(values: Sequence[float], probability: float) -> Interval:
 
 
 def _t_quantile(probability: float, degrees_of_freedom: int) -> float:
-    from scipy.stats import t
+    from scipy.special import stdtrit  # a third of the time that importing scipy.stats takes
 
-    return float(t.ppf(probability, degrees_of_freedom))
+    return float(stdtrit(degrees_of_freedom, probability))

@@ -18,7 +18,7 @@ from typing import Any, Self
 # Loaded here, before pytester notes which modules there are: numpy must not be loaded twice.
 import jsonschema  # noqa: F401
 import pytest
-import scipy.stats  # noqa: F401
+import scipy.special  # noqa: F401
 import sqlglot.optimizer  # noqa: F401
 
 import pytest_specdec.session
