@@ -12,6 +12,8 @@
         |-- EngineDied          the engine's process ended
         `-- EngineTimeout       the engine fell silent
 
+and one warning, `InconclusiveWarning`.
+
 A message states the fact first, then what to do on a line of its own that begins `hint:`.
 Floor 0: imports nothing from the package.
 """
@@ -72,6 +74,10 @@ class EngineDied(EngineError):
 
 class EngineTimeout(EngineError):
     """The engine fell silent for longer than it may."""
+
+
+class InconclusiveWarning(UserWarning):
+    """A verdict is `inconclusive`, and its test is skipped by `--specdec-inconclusive=warn`."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

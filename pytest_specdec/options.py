@@ -10,11 +10,12 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 UPDATE_CHOICES = ("all", "new")
+INCONCLUSIVE_CHOICES = ("fail", "warn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,7 @@ class Options:
         suite_folders: where `.jsonl` files are workloads.
         baselines_folder: where stored baselines lie.
         report_folder: where `report.json` and the engines' logs go.
+        inconclusive: what such a verdict does; `None`: it fails a gate and skips elsewhere.
         is_ci: whether this is a CI environment.
     """
 
@@ -43,6 +45,7 @@ class Options:
     suite_folders: tuple[Path, ...]
     baselines_folder: Path
     report_folder: Path
+    inconclusive: Literal["fail", "warn"] | None
     is_ci: bool
 
     @property
@@ -81,6 +84,8 @@ class Options:
             suite_folders=tuple(root / each for each in config.getini("specdec_suites")),
             baselines_folder=root / setting("specdec_baselines_option", "specdec_baselines"),
             report_folder=root / setting("specdec_report_option", "specdec_report"),
+            inconclusive=config.getoption("specdec_inconclusive_option")
+            or _inconclusive_ini(str(config.getini("specdec_inconclusive") or "")),
             is_ci=os.environ.get("CI", "").lower() not in {"", "0", "false"},
         )
 
@@ -114,6 +119,17 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="let --update-baselines write in a CI environment too",
     )
+    group.addoption(
+        "--specdec-inconclusive",
+        dest="specdec_inconclusive_option",
+        type=_inconclusive,
+        metavar="fail|warn",
+        help="what an `inconclusive` verdict does: `fail` its test, or skip it and `warn`; unset: "
+        "it fails a gate and skips elsewhere (ini: specdec_inconclusive)",
+    )
+    parser.addini(
+        "specdec_inconclusive", "`fail` or `warn`: what an `inconclusive` verdict does", default=""
+    )
     for name, default, meaning in (
         ("python", sys.executable, "interpreter that has vLLM; pytest's own need not"),
         ("baselines", "baselines", "folder of the stored baselines"),
@@ -142,6 +158,19 @@ def _update_mode(value: str) -> str:
             "--update-baselines=all"
         )
     return value
+
+
+def _inconclusive(value: str) -> str:
+    if value not in INCONCLUSIVE_CHOICES:
+        raise argparse.ArgumentTypeError(f"`{value}` is neither `fail` nor `warn`")
+    return value
+
+
+def _inconclusive_ini(value: str) -> Any:
+    try:
+        return _inconclusive(value) if value else None
+    except argparse.ArgumentTypeError as error:
+        raise pytest.UsageError(f"ini setting `specdec_inconclusive`: {error}") from None
 
 
 def _interpreter(named: str, root: Path) -> Path:

@@ -104,7 +104,11 @@ class ProfileGate:
                 lines = [f"stored baseline of `{name}` not written: {metric}", *refused]
                 return Outcome(kind="fail", message="\n".join(lines))
             return Outcome(kind="pass", message="")
-        return outcome(assessment.verdicts[metric], strict=self.options.is_strict)
+        return outcome(
+            assessment.verdicts[metric],
+            strict=self.options.is_strict,
+            inconclusive=self.options.inconclusive,
+        )
 
     def refusals(self, assessment: Assessment) -> tuple[str, ...]:
         """Why this workload's numbers must not be stored; empty when they may be."""

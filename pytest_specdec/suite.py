@@ -9,6 +9,7 @@ verdict is a failure). Floor 5.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from pytest_specdec.assessment import check_names
-from pytest_specdec.errors import SpecdecError
+from pytest_specdec.errors import InconclusiveWarning, SpecdecError
 from pytest_specdec.fixtures import message_only
 from pytest_specdec.profile_gate import METRICS, ProfileGate
 from pytest_specdec.session import GateSession
@@ -129,11 +130,19 @@ class MetricItem(GateItem):
             )
             if value is not None
         ]
-        enforce(self.parent.gate.outcome(self.assessment, self.name))
+        enforce(self, self.parent.gate.outcome(self.assessment, self.name))
 
 
-def enforce(outcome: Outcome) -> None:
-    """Turns an outcome into pytest's."""
+def enforce(item: pytest.Item, outcome: Outcome) -> None:
+    """Turns an outcome into pytest's; a warning that is made an error fails with the same text."""
+    if outcome.warning is not None:
+        try:
+            # Line 0, as pytest would quote any other: the workload's JSON tells nobody more.
+            warnings.warn_explicit(
+                InconclusiveWarning(outcome.warning), None, filename=str(item.path), lineno=0
+            )
+        except InconclusiveWarning as warning:
+            raise pytest.fail.Exception(str(warning), pytrace=False) from None
     if outcome.kind == "fail":
         pytest.fail(outcome.message, pytrace=False)
     if outcome.kind == "skip":

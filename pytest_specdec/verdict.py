@@ -73,21 +73,34 @@ class Outcome:
 
     Attributes:
         message: the failure text, or the reason of the skip on one line; empty for a pass.
+        warning: what to warn of besides.
     """
 
     kind: Literal["pass", "fail", "skip"]
     message: str
+    warning: str | None = None
 
 
-def outcome(verdict: Verdict, *, strict: bool) -> Outcome:
+def outcome(
+    verdict: Verdict, *, strict: bool, inconclusive: Literal["fail", "warn"] | None = None
+) -> Outcome:
     """A pass is a pass, and what failed or was not measured fails. What could not be decided fails
-    a gate (`strict`) and skips elsewhere: it is never a pass."""
+    a gate (`strict`) and skips elsewhere: it is never a pass.
+
+    Args:
+        inconclusive: what an `inconclusive` verdict does instead, gate or not.
+    """
+    chosen = inconclusive if verdict.kind == "inconclusive" else None
     if verdict.kind == "passed":
         return Outcome(kind="pass", message="")
-    if strict or verdict.kind in ALWAYS_FAILING:
+    if verdict.kind in ALWAYS_FAILING or chosen == "fail" or (strict and chosen is None):
         return Outcome(kind="fail", message=str(verdict))
     told = (verdict.title, *verdict.reasons, verdict.hint)
-    return Outcome(kind="skip", message="; ".join(part for part in told if part))
+    return Outcome(
+        kind="skip",
+        message="; ".join(part for part in told if part),
+        warning=str(verdict) if chosen == "warn" else None,
+    )
 
 
 def number(value: float) -> str:

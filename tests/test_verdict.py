@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ from pytest_specdec.explain import speedup_moves
 from pytest_specdec.judge import judge_acceptance, judge_speedup
 from pytest_specdec.profile import Tolerances
 from pytest_specdec.stored_baseline import StoredWorkload, rounded
-from pytest_specdec.verdict import Verdict, VerdictKind, outcome
+from pytest_specdec.verdict import Outcome, Verdict, VerdictKind, outcome
 from tests.measured import counters, measurement, prompt, speedup, stored, stored_speedup
 
 UPDATE = "pytest suites --update-baselines"
@@ -403,6 +403,24 @@ def test_outcomes(kind: VerdictKind, in_gate: str, elsewhere: str, strict: bool)
     assert result.kind == (in_gate if strict else elsewhere)
     messages = {"pass": "", "fail": str(verdict), "skip": f"{kind}: speedup of `sql`; why; do"}
     assert result.message == messages[result.kind]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("chosen", ["fail", "warn"])
+@pytest.mark.parametrize("kind", get_args(VerdictKind))
+def test_what_an_inconclusive_verdict_does_is_chosen_for_it_alone(
+    kind: VerdictKind, chosen: Literal["fail", "warn"], strict: bool
+) -> None:
+    verdict = Verdict(kind=kind, metric="speedup", workload="sql", now=1.5, hint="do")
+    result = outcome(verdict, strict=strict, inconclusive=chosen)
+    if kind != "inconclusive":
+        assert result == outcome(verdict, strict=strict)
+        assert result.warning is None
+    elif chosen == "fail":
+        assert result == Outcome(kind="fail", message=str(verdict))
+    else:
+        told = "inconclusive: speedup of `sql`; do"
+        assert result == Outcome(kind="skip", message=told, warning=str(verdict))
 
 
 @pytest.mark.parametrize("kept", [None, stored(digest="d2", speedup=2.0)])

@@ -60,7 +60,7 @@ def reference() -> str:
         *_table(
             ("setting", "meaning", "default"),
             (
-                (f"`{name}`", meaning, f"`{_shown(name, default)}`")
+                (f"`{name}`", meaning, _shown(name, default))
                 for name, meaning, default in options.ini
             ),
         ),
@@ -83,8 +83,9 @@ def reference() -> str:
 
 def _shown(name: str, default: object) -> str:
     if name == "specdec_python":
-        return "pytest's own interpreter"
-    return " ".join(default) if isinstance(default, list) else str(default)
+        return "`pytest's own interpreter`"
+    text = " ".join(default) if isinstance(default, list) else str(default)
+    return f"`{text}`" if text else "unset"
 
 
 def _fields(cls: type) -> Iterator[tuple[str, str, str]]:
