@@ -180,7 +180,7 @@ def visible_gpus() -> tuple[Gpu, ...]:
             hint="check the driver with `nvidia-smi`; without a GPU leave `--specdec-gpu` out",
         ) from None
     try:
-        gpus = tuple(_gpu(pynvml, handle) for handle in _visible_handles(pynvml))
+        gpus = tuple(_gpu(pynvml, handle) for handle in visible_handles(pynvml))
     except pynvml.NVMLError as error:
         raise HardwareError(f"a GPU does not answer: {error}", hint="see `nvidia-smi`") from None
     finally:
@@ -194,8 +194,12 @@ def visible_gpus() -> tuple[Gpu, ...]:
     return gpus
 
 
-def _visible_handles(nvml: Any) -> list[Any]:
-    """NVML knows nothing of `CUDA_VISIBLE_DEVICES`: indices, UUIDs and MIG ids are read here."""
+def visible_handles(nvml: Any) -> list[Any]:
+    """NVML knows nothing of `CUDA_VISIBLE_DEVICES`: indices, UUIDs and MIG ids are read here.
+
+    Raises:
+        HardwareError: if it names a GPU that is not here.
+    """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]

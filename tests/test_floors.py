@@ -16,8 +16,8 @@ PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
     0: "counters errors expectations generation json_schemas json_text request_fields sql_tables "
     "table workload",
-    1: "engines engines.pair engines.pipe engines.process engines.protocol hardware model_files "
-    "profile",
+    1: "conditions engines engines.pair engines.pipe engines.process engines.protocol hardware "
+    "model_files profile",
     2: "checks checks.answer_text checks.finding checks.identity checks.json_schema checks.sql "
     "checks.sql_names checks.sql_statements checks.validity measurement speedup",
     3: "assessment baseline_store baseline_update explain floors judge statistics "
