@@ -6,7 +6,7 @@ What both judges share. Floor 3; pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_specdec.measurement import Measurement, is_nothing_drafted
 from pytest_specdec.stored_baseline import StoredWorkload, rounded
@@ -105,6 +105,15 @@ def verdict_of(
         reasons=tuple(reasons),
         hint=hint,
     )
+
+
+def of_other_hardware(verdict: Verdict, *, file: str, update_command: str) -> Verdict:
+    """The verdict where the stored file is of other hardware under the same key: what would be
+    recorded is not mixed into it, so it goes first."""
+    if verdict.kind not in {"no stored baseline", "incomparable"}:
+        return verdict
+    hint = f"delete `{file}`, which is of other hardware, and record again: `{update_command}`"
+    return replace(verdict, hint=hint)
 
 
 def unmeasured(measurement: Measurement, metric: str, why: str) -> Verdict:

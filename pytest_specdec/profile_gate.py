@@ -24,7 +24,7 @@ from pytest_specdec.baseline_update import (
 from pytest_specdec.checks.identity import CONTEXT_TOKENS, Divergence, Evidence
 from pytest_specdec.engines.pair import FATAL, EnginePair
 from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
-from pytest_specdec.floors import line
+from pytest_specdec.floors import line, of_other_hardware
 from pytest_specdec.generation import RunPair, TokenScore
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.judge import judge_acceptance, judge_speedup
@@ -102,6 +102,8 @@ class ProfileGate:
             if refused:
                 name = assessment.workload.name
                 lines = [f"stored baseline of `{name}` not written: {metric}", *refused]
+                if self._hardware_differences():
+                    lines.append(f"hint: delete `{self.stored_file}` and run this again")
                 return Outcome(kind="fail", message="\n".join(lines))
             return Outcome(kind="pass", message="")
         return outcome(
@@ -149,7 +151,7 @@ class ProfileGate:
             )
             both = merged(self.stored, new, mode=mode)
             try:
-                path = BaselineStore(self.options.baselines_folder).save(both)
+                path = self._store.save(both)
                 rows = diff_rows(self.stored, both)
             except StoredBaselineError as error:
                 refused.update(dict.fromkeys(accepted, (str(error).partition("\n")[0],)))
@@ -216,16 +218,33 @@ class ProfileGate:
 
     def _verdicts(self, measurement: Measurement, *, compare: bool = True) -> dict[str, Verdict]:
         stored = self.stored if compare else None
-        return {
+        differences = self._hardware_differences() if compare else ()
+        verdicts = {
             metric: judge(
                 measurement,
                 None if stored is None else stored.workloads.get(measurement.workload),
                 tolerances=self.profile.tolerances,
                 update_command=self.options.update_command,
-                hardware_differences=self._hardware_differences() if compare else (),
+                hardware_differences=differences,
             )
             for metric, judge in JUDGES.items()
         }
+        if not differences:
+            return verdicts
+        file, update_command = str(self.stored_file), self.options.update_command
+        return {
+            metric: of_other_hardware(each, file=file, update_command=update_command)
+            for metric, each in verdicts.items()
+        }
+
+    @property
+    def stored_file(self) -> Path:
+        """Where the stored baseline is, or would be."""
+        return self._store.path(self.hardware.key, self.profile.name)
+
+    @property
+    def _store(self) -> BaselineStore:
+        return BaselineStore(self.options.baselines_folder)
 
     def _hardware_differences(self) -> tuple[str, ...]:
         """How the stored file's hardware differs from what is here."""

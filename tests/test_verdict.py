@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_specdec.counters import DraftCounters
 from pytest_specdec.explain import speedup_moves
+from pytest_specdec.floors import of_other_hardware
 from pytest_specdec.judge import judge_acceptance, judge_speedup
 from pytest_specdec.profile import Tolerances
 from pytest_specdec.stored_baseline import StoredWorkload, rounded
@@ -157,6 +158,19 @@ def test_other_hardware_is_incomparable() -> None:
     verdict = acceptance_verdict({}, stored(), hardware_differences=("hardware `gpu`: A, B",))
     assert (verdict.kind, verdict.stored, verdict.floor) == ("incomparable", None, None)
     assert "hardware `gpu`: A, B" in verdict.reasons
+
+
+@pytest.mark.parametrize("kind", get_args(VerdictKind))
+def test_the_way_out_of_other_hardware_names_the_file(kind: VerdictKind) -> None:
+    verdict = Verdict(kind=kind, metric="speedup", workload="sql", hint="as it was")
+    told = of_other_hardware(verdict, file="baselines/x/fast.json", update_command=UPDATE)
+    if kind in ("incomparable", "no stored baseline"):
+        assert str(told).splitlines()[-1] == (
+            "hint: delete `baselines/x/fast.json`, which is of other hardware, and record again: "
+            f"`{UPDATE}`"
+        )
+    else:
+        assert told == verdict
 
 
 def test_all_that_fell_are_listed_worst_first() -> None:

@@ -158,7 +158,23 @@ class TestUndecided:
         result = recorded.env(**environment).run("suites", "-k", "code", *arguments)
         assert result.not_passed == metrics("code", word)
         assert "hardware `instruction_set`: mmx stored, " in result.message("acceptance")
-        self.assert_told(result, "incomparable", "record it again", arguments)
+        advice = (
+            f"delete `{recorded.baselines_file()}`, which is of other hardware, and record again"
+        )
+        self.assert_told(result, "incomparable", advice, arguments)
+        assert "record it again" not in result.text
+
+    def test_not_stored_in_a_file_of_other_hardware(
+        self, recorded: Project, arguments: tuple[str, ...], environment: dict[str, str], word: str
+    ) -> None:
+        recorded.edit_stored(lambda data: data["hardware"].update(instruction_set="mmx"))
+        recorded.edit_stored(lambda data: data["workloads"].pop("code"))
+        result = recorded.env(**environment).run("suites", "-k", "code", *arguments)
+        assert result.not_passed == metrics("code", word)
+        advice = (
+            f"delete `{recorded.baselines_file()}`, which is of other hardware, and record again"
+        )
+        self.assert_told(result, "no stored baseline", advice, arguments)
 
     def test_noise(
         self, recorded: Project, arguments: tuple[str, ...], environment: dict[str, str], word: str

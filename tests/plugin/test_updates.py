@@ -178,6 +178,7 @@ def test_other_hardware_is_not_mixed_in(recorded: Project) -> None:
     lines = result.message("code.jsonl::fast::acceptance").splitlines()
     assert lines[0] == "stored baseline of `code` not written: acceptance"
     assert "hardware `instruction_set`: mmx stored, " in lines[1]
+    assert lines[2:] == [f"hint: delete `{recorded.baselines_file()}` and run this again"]
     assert "INTERNALERROR" not in result.text
     recorded.baselines_file().unlink()
     assert recorded.run("suites", "--update-baselines").exit_code == 0
