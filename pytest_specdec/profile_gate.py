@@ -243,6 +243,11 @@ class ProfileGate:
         return self._store.path(self.hardware.key, self.profile.name)
 
     @property
+    def stored_hardware_keys(self) -> tuple[str, ...]:
+        """The kinds of hardware that the profile has a stored baseline for."""
+        return self._store.hardware_keys(self.profile.name)
+
+    @property
     def _store(self) -> BaselineStore:
         return BaselineStore(self.options.baselines_folder)
 

@@ -170,7 +170,7 @@ class GateSession:
             lines.append(
                 f"specdec: profile {each.profile.name}; {engine}; {each.hardware}; stored "
                 f"baselines: {_relative(folder, self._config)}"
-                + ("" if each.stored else " (none for this profile)")
+                + ("" if each.stored else f" ({_elsewhere(each)})")
             )
         return lines
 
@@ -248,6 +248,12 @@ def planned_workload(item: pytest.Item) -> Workload | None:
         return marked_workload(item)
     except SpecdecError:
         return None
+
+
+def _elsewhere(gate: ProfileGate) -> str:
+    """What is stored for a profile that has nothing stored on this hardware."""
+    others = gate.stored_hardware_keys
+    return "none for this profile" + (f"; there are for: {', '.join(others)}" if others else "")
 
 
 def _exit_on_sigterm(_signum: int, _frame: FrameType | None) -> None:

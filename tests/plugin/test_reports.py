@@ -36,10 +36,29 @@ def test_the_header_names_what_is_gated(recorded: Project) -> None:
     (line,) = [each for each in recorded.run("suites").lines if each.startswith("specdec: profile")]
     assert line.startswith("specdec: profile fast; vLLM 0.32.0, torch 2.13.0; ")
     assert line.endswith(f" cores; stored baselines: baselines/{key}")
-    recorded.baselines_file().unlink()
-    assert (
-        f"stored baselines: baselines/{key} (none for this profile)" in recorded.run("suites").text
+
+
+def test_the_header_names_other_hardware_that_has_stored_baselines(recorded: Project) -> None:
+    path = recorded.baselines_file()
+    text, stored = path.read_text(), f"stored baselines: baselines/{path.parent.name}"
+    recorded.file("baselines/another-machine/fast.json", text)
+    assert any(line.endswith(stored) for line in recorded.run("suites").lines)
+    path.unlink()
+    recorded.file("baselines/nvidia-b200-x1/other.json", text)
+    lines = recorded.run("suites").lines
+    assert any(
+        line.endswith(f"{stored} (none for this profile; there are for: another-machine)")
+        for line in lines
     )
+    recorded.file("baselines/nvidia-b200-x1/fast.json", text)
+    told = "(none for this profile; there are for: another-machine, nvidia-b200-x1)"
+    assert told in recorded.run("suites").text
+
+
+def test_the_header_where_nothing_is_stored(project: Project) -> None:
+    lines = project.workload("code", EXACT).run("suites").lines
+    (line,) = [each for each in lines if each.startswith("specdec: profile")]
+    assert line.endswith(" (none for this profile)")
 
 
 def test_progress_is_a_line_for_each_phase(recorded: Project) -> None:
