@@ -161,7 +161,9 @@ class GateSession:
         return self.gate.profile(name)
 
     def header(self) -> list[str]:
-        """What is gated, with what, on what."""
+        """What is gated, with what, on what; a worker of pytest-xdist has nobody to tell."""
+        if self._is_xdist_worker:
+            return []
         lines = []
         for each in self.profile_gates():
             versions = each.pair.versions

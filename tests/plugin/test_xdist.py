@@ -36,6 +36,14 @@ def test_every_item_is_an_error_and_no_engine_starts(
     assert not (project.folder / "baselines").exists()
 
 
+def test_a_gate_that_cannot_be_had_is_no_internal_error(project: Project) -> None:
+    project.workload("code", "one").file("specdec.toml", "[profiles.fast]\n")
+    result = project.run("suites", "-p", "xdist.plugin", "-n", "2")
+    assert result.exit_code != 0
+    assert "`specdec.toml`: " in result.text
+    assert "INTERNALERROR" not in result.text
+
+
 def test_without_workers_all_runs(project: Project) -> None:
     result = project.workload("code", "one").run("suites", "-p", "xdist.plugin", "-n", "0")
     assert result.counts == {"passed": 1, "skipped": 2}
