@@ -33,6 +33,7 @@ class Options:
         baselines_folder: where stored baselines lie.
         report_folder: where `report.json` and the engines' logs go.
         inconclusive: what such a verdict does; `None`: it fails a gate and skips elsewhere.
+        strict_baselines: whether stored workloads that no test asks for fail a test of their own.
         is_ci: whether this is a CI environment.
     """
 
@@ -46,6 +47,7 @@ class Options:
     baselines_folder: Path
     report_folder: Path
     inconclusive: Literal["fail", "warn"] | None
+    strict_baselines: bool
     is_ci: bool
 
     @property
@@ -86,6 +88,8 @@ class Options:
             report_folder=root / setting("specdec_report_option", "specdec_report"),
             inconclusive=config.getoption("specdec_inconclusive_option")
             or _inconclusive_ini(str(config.getini("specdec_inconclusive") or "")),
+            strict_baselines=config.getoption("specdec_strict_baselines_option")
+            or config.getini("specdec_strict_baselines"),
             is_ci=os.environ.get("CI", "").lower() not in {"", "0", "false"},
         )
 
@@ -129,6 +133,19 @@ def add_options(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "specdec_inconclusive", "`fail` or `warn`: what an `inconclusive` verdict does", default=""
+    )
+    group.addoption(
+        "--specdec-strict-baselines",
+        dest="specdec_strict_baselines_option",
+        action="store_true",
+        help="add a test for each profile, which fails where a stored workload is one that no test "
+        "asks for (ini: specdec_strict_baselines)",
+    )
+    parser.addini(
+        "specdec_strict_baselines",
+        "whether a stored workload that no test asks for fails a test of its own",
+        type="bool",
+        default=False,
     )
     for name, default, meaning in (
         ("python", sys.executable, "interpreter that has vLLM; pytest's own need not"),

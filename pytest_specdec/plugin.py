@@ -6,8 +6,9 @@ our fixtures or one of our options appears, nothing else of the package is impor
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,6 +27,7 @@ from pytest_specdec.options import Options, add_options
 if TYPE_CHECKING:
     from pytest_specdec.session import GateSession
     from pytest_specdec.suite import WorkloadFile
+    from pytest_specdec.workload import Workload
 
 __all__ = [
     "baseline_engine",
@@ -69,8 +71,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(PROFILE_FIXTURE, names, indirect=True, scope="session")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None]:
+    # Ours among them before tests are deselected, so that it can be, as any other.
+    if _has_session(config) and _session(config).options.strict_baselines:
+        from pytest_specdec.stored_entries import stored_entries
+
+        items += stored_entries(session, _planned_by_profile(items))
+    yield
     # All of a profile's tests together: its engines are started once.
     order: dict[str | None, int] = {None: 0}
     for item in items:
@@ -84,13 +94,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     will_stop = session.testsfailed and not config.option.continue_on_collection_errors
     if config.option.collectonly or will_stop:
         return
-    planned: dict[str, dict[Path, Any]] = {}
-    for item in session.items:
-        if (name := _profile_name(item)) is not None:
-            planned.setdefault(name, {}).update(_planned(item))
+    planned = _planned_by_profile(session.items)
     has_error = _has_session(config) and not _session(config).profile_gates()
     if planned or has_error:
-        _session(config).start({name: [*each.values()] for name, each in planned.items()})
+        _session(config).start(planned)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -133,7 +140,16 @@ def _profile_name(item: pytest.Item) -> str | None:
     return None if callspec is None else callspec.params.get(PROFILE_FIXTURE)
 
 
-def _planned(item: pytest.Item) -> dict[Path, Any]:
+def _planned_by_profile(items: list[pytest.Item]) -> dict[str, list[Workload]]:
+    """The workloads that tests will ask for, each once, in the tests' order."""
+    planned: dict[str, dict[Path, Workload]] = {}
+    for item in items:
+        if (name := _profile_name(item)) is not None:
+            planned.setdefault(name, {}).update(_planned(item))
+    return {name: [*each.values()] for name, each in planned.items()}
+
+
+def _planned(item: pytest.Item) -> dict[Path, Workload]:
     from pytest_specdec.session import planned_workload
 
     planned = planned_workload(item)

@@ -187,9 +187,13 @@ class ProfileGate:
             failure=None if self.pair.failure is None else str(self.pair.failure),
             is_changed=any(each.settings_digest != self.profile.digest for each in provenances),
             workloads=[self._workload_report(each) for each in self.assessments],
-            unused=() if self.stored is None else unused(self.stored, asked_for),
+            unused=self.unused(asked_for),
             update=update,
         )
+
+    def unused(self, asked_for: Collection[str]) -> tuple[str, ...]:
+        """Names of stored workloads that are not among those asked for."""
+        return () if self.stored is None else unused(self.stored, asked_for)
 
     def _workload_report(self, assessment: Assessment) -> WorkloadReport:
         stored, rate = self.stored_workload(assessment.workload), assessment.measurement

@@ -23,7 +23,7 @@ FLOORS = {
     3: "assessment baseline_store baseline_update explain floors judge statistics "
     "stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",
-    5: "fixtures gate options plugin profile_gate progress session suite",
+    5: "fixtures gate options plugin profile_gate progress session stored_entries suite",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.

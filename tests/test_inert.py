@@ -16,6 +16,7 @@ HEAVY = (
     "pytest_specdec.gate",
     "pytest_specdec.profile_gate",
     "pytest_specdec.session",
+    "pytest_specdec.stored_entries",
     "pytest_specdec.suite",
     "pytest_specdec.workload",
     "pytest_specdec.engines.pair",
@@ -45,6 +46,20 @@ def test_a_project_without_workloads(
     if not arguments:
         with_us.assert_outcomes(passed=1)
     assert not (pytester.path / ".specdec").exists()
+
+
+def test_settings_alone_load_nothing(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(test_plain=TEST)
+    pytester.makeini("[pytest]\nspecdec_strict_baselines = true\nspecdec_inconclusive = warn\n")
+    result = pytester.runpytest_subprocess(
+        *("-p", "pytest_specdec.plugin", "--specdec-strict-baselines"),
+        "--specdec-inconclusive=fail",
+    )
+    result.assert_outcomes(passed=1)
+    assert "specdec" not in result.stdout.str().replace(TEST, "")
 
 
 @pytest.mark.parametrize("option", ["--help", "--markers", "--version"])

@@ -84,6 +84,8 @@ def reference() -> str:
 def _shown(name: str, default: object) -> str:
     if name == "specdec_python":
         return "`pytest's own interpreter`"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
     text = " ".join(default) if isinstance(default, list) else str(default)
     return f"`{text}`" if text else "unset"
 

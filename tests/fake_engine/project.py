@@ -22,6 +22,7 @@ import scipy.special  # noqa: F401
 import sqlglot.optimizer  # noqa: F401
 
 import pytest_specdec.session
+import pytest_specdec.stored_entries
 import pytest_specdec.suite  # noqa: F401
 from pytest_specdec.profile_gate import METRICS
 
