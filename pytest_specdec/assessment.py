@@ -1,6 +1,7 @@
-"""Assessment: all that the gate says of one workload, judged from its runs alone. Floor 3.
+"""Assessment: what one workload's runs say by themselves: defects in the answers, and figures.
 
-Pure: runs and stored numbers in, findings and verdicts out, so saved runs can be judged again.
+Pure, so that saved runs can be assessed again. Verdicts are `family`'s work: they depend on what
+else is gated. Floor 3.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from pytest_specdec.checks.identity import (
 from pytest_specdec.checks.validity import checks_for, judge_validity
 from pytest_specdec.generation import ROLES, Role, RunPair
 from pytest_specdec.measurement import Measurement
-from pytest_specdec.verdict import Verdict
 from pytest_specdec.workload import Prompt, Workload
 
 IDENTICAL = "identical"
@@ -33,7 +33,6 @@ class Assessment:
         findings: defects by check and prompt id; what is not there has none.
         num_identical: greedy prompts with identical answers, of `num_greedy`.
         num_valid: prompts whose answers satisfy what they declare, by engine, of `num_checked`.
-        verdicts: `acceptance` and `speedup`, by name.
     """
 
     workload: Workload
@@ -43,7 +42,6 @@ class Assessment:
     num_greedy: int
     num_checked: int
     num_valid: Mapping[Role, int]
-    verdicts: Mapping[str, Verdict]
 
     @property
     def num_identical(self) -> int:
@@ -61,7 +59,6 @@ def assess(
     runs: RunPair,
     *,
     measurement: Measurement,
-    verdicts: Mapping[str, Verdict],
     find_evidence: FindEvidence = lambda _: None,
 ) -> Assessment:
     """Every check on every prompt.
@@ -96,5 +93,4 @@ def assess(
         num_greedy=sum(prompt.is_greedy for prompt in workload.prompts),
         num_checked=len(checked),
         num_valid=num_valid,
-        verdicts=verdicts,
     )

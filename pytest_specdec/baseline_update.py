@@ -75,7 +75,7 @@ def _stored_speedup(measurement: Measurement) -> StoredSpeedup | None:
     return StoredSpeedup(
         value=speedup.value,
         estimator=f"mean log ratio over {speedup.pairing} pairs of passes",
-        loads=(StoredLoad(log_ratios=speedup.log_ratios),),
+        loads=tuple(StoredLoad(log_ratios=load) for load in speedup.loads),
         baseline_tokens_per_step=speedup.baseline_tokens_per_step,
         speculative_tokens_per_step=speedup.speculative_tokens_per_step,
         baseline_step_ms=speedup.baseline_step_ms,

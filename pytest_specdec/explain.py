@@ -6,6 +6,7 @@ It decides nothing. Floor 3.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from pytest_specdec.measurement import Measurement, PromptMeasurement
 from pytest_specdec.speedup import Speedup
@@ -33,26 +34,69 @@ def acceptance_moves(measurement: Measurement, stored: StoredAcceptance) -> tupl
 
 
 def speedup_moves(now: Speedup, stored: StoredSpeedup) -> tuple[str, ...]:
-    """The stored and the measured speedup, factor by factor; the one that lowered it most last."""
-    parts = (
-        (
-            "tokens per step",
-            _tokens_per_step_ratio(stored),
-            now.tokens_per_step_ratio,
-            1,
-        ),
-        ("ms a speculative step", stored.speculative_step_ms, now.speculative_step_ms, -1),
-        ("ms a baseline step", stored.baseline_step_ms, now.baseline_step_ms, 1),
+    """The speedup's factors against the stored ones, what each of them alone did to it, and which
+    of them lowered it most.
+
+    `log speedup = log(tokens per step) - log(step cost ratio)`, and a step cost ratio rises for two
+    reasons: the speculative step costs more, or the baseline engine's own became cheaper.
+    """
+    tokens = Move(
+        "tokens per step", _tokens_per_step_ratio(stored), now.tokens_per_step_ratio, sign=1
     )
-    effects = [(name, sign * math.log(here / was)) for name, was, here, sign in parts]
-    worst, effect = min(effects, key=lambda each: each[1])
-    sentences = [
-        f"{name}: {number(was)} stored, {number(here)} now ({_effect(log)})"
-        for (name, was, here, _), (_, log) in zip(parts, effects, strict=True)
-    ]
-    if effect < 0:
-        sentences.append(f"lowered it most: {worst}")
-    return tuple(sentences)
+    cost = Move("step cost ratio", _step_cost_ratio(stored), now.step_cost_ratio, sign=-1)
+    speculative = Move(
+        "ms a speculative step", stored.speculative_step_ms, now.speculative_step_ms, sign=-1
+    )
+    baseline = Move("ms a baseline step", stored.baseline_step_ms, now.baseline_step_ms, sign=1)
+    sentences = (
+        str(tokens),
+        str(cost),
+        f"of the step cost, {speculative}",
+        f"of the step cost, {baseline}",
+        _own_speed(now, stored),
+    )
+    worst = min(tokens, cost, key=lambda move: move.effect)
+    if worst.effect >= 0:
+        return sentences
+    if worst is tokens:
+        culprit = "fewer tokens per step: less is accepted, or drafts come less often"
+    elif speculative.effect <= baseline.effect:
+        culprit = "the step cost ratio: the speculative step costs more"
+    else:
+        culprit = "the step cost ratio: the baseline engine got faster than speculation did"
+    return (*sentences, f"what lowered it most: {culprit} ({_effect(worst.effect)})")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One factor of a speedup, before and after; with `sign` -1 a rise lowers the speedup."""
+
+    name: str
+    stored: float
+    now: float
+    sign: int
+
+    @property
+    def effect(self) -> float:
+        """On the log speedup, all else as it was."""
+        return self.sign * math.log(self.now / self.stored)
+
+    def __str__(self) -> str:
+        moved = f"{number(self.stored)} stored, {number(self.now)} now"
+        return f"{self.name}: {moved} ({_effect(self.effect)})"
+
+
+def _own_speed(now: Speedup, stored: StoredSpeedup) -> str:
+    was, here = (
+        1000 * each.baseline_tokens_per_step / each.baseline_step_ms for each in (stored, now)
+    )
+    return (
+        f"the baseline engine by itself: {number(was)} output tokens/s stored, {number(here)} now"
+    )
+
+
+def _step_cost_ratio(stored: StoredSpeedup) -> float:
+    return stored.speculative_step_ms / stored.baseline_step_ms
 
 
 def _tokens_per_step_ratio(stored: StoredSpeedup) -> float:

@@ -8,9 +8,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pytest_specdec.looks import schedule
 from pytest_specdec.measurement import Measurement, is_nothing_drafted
+from pytest_specdec.profile import Profile, Tolerances
 from pytest_specdec.stored_baseline import StoredWorkload, rounded
 from pytest_specdec.verdict import Verdict, VerdictKind, percent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a judge goes by, beside the numbers.
+
+    Attributes:
+        level: how often this figure may be called fallen although it is not; `holm` shares out the
+            profile's `false_alarms` among the figures that are gated.
+        looks: after how many blocks, or loads, a speedup is looked at.
+        counts_loads: whether it is loads; else it is blocks, while there is one load.
+        update_command: what a person types to record the stored baseline.
+        hardware_differences: `StoredBaseline.hardware_differences` of the stored file.
+        disturbances: what else went on while the passes were taken, each a sentence.
+    """
+
+    tolerances: Tolerances
+    level: float
+    looks: tuple[int, ...]
+    update_command: str
+    counts_loads: bool = False
+    hardware_differences: tuple[str, ...] = ()
+    disturbances: tuple[str, ...] = ()
+
+
+def looks_of(profile: Profile) -> tuple[int, ...]:
+    """The fixed schedule: of loads where the profile has several, else of blocks. Where one engine
+    makes all its passes first, no look could end them early, and there is one."""
+    if profile.num_loads > 1:
+        return schedule(profile.num_loads, profile.num_looks)
+    return schedule(profile.num_blocks, 1 if profile.layout == "sequential" else profile.num_looks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from pytest_specdec.conditions import Conditions
 from pytest_specdec.counters import DraftCounters, total
 
 Role = Literal["baseline", "speculative"]
@@ -27,7 +28,8 @@ class Generation:
         text: the answer as text, special tokens left out.
         finish_reason: vLLM's word: `stop`, `length`, `abort`, `error`.
         stop_reason: the stop string or token id that ended it, if any.
-        num_steps: engine steps that gave this request at least one token, prefill's included.
+        step_tokens: tokens that each engine step gave this request, prefill's included; steps that
+            gave it none are left out.
         ttft_ms: arrival to first token.
         tpot_ms: mean time per output token after the first; `None` for answers of one token.
         drafts: this request's draft counters; `None` where the engine does not tell them apart,
@@ -40,10 +42,15 @@ class Generation:
     text: str
     finish_reason: str
     stop_reason: int | str | None
-    num_steps: int
+    step_tokens: tuple[int, ...]
     ttft_ms: float
     tpot_ms: float | None
     drafts: DraftCounters | None
+
+    @property
+    def num_steps(self) -> int:
+        """Engine steps that gave this request at least one token."""
+        return len(self.step_tokens)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,6 +63,7 @@ class Generation:
                 **data,
                 "prompt_token_ids": tuple(data["prompt_token_ids"]),
                 "token_ids": tuple(data["token_ids"]),
+                "step_tokens": tuple(data["step_tokens"]),
                 "drafts": None if drafts is None else counters_from_json(drafts),
             }
         )
@@ -152,11 +160,20 @@ class RunPair:
     Attributes:
         order: the role of each pass in the order taken, such as baseline, speculative,
             speculative, baseline (ABBA).
+        num_loads: engine starts that the passes were taken in, equally many in each.
+        conditions: what else went on, for each stretch of passes.
     """
 
     baseline: Run
     speculative: Run
     order: tuple[Role, ...]
+    num_loads: int = 1
+    conditions: tuple[Conditions, ...] = ()
+
+    @property
+    def passes_per_load(self) -> int:
+        """Of each engine."""
+        return len(self.baseline.passes) // self.num_loads
 
     @property
     def workload(self) -> str:
@@ -175,6 +192,8 @@ class RunPair:
             baseline=Run.from_json(data["baseline"]),
             speculative=Run.from_json(data["speculative"]),
             order=tuple(data["order"]),
+            num_loads=data["num_loads"],
+            conditions=tuple(Conditions.from_json(each) for each in data["conditions"]),
         )
 
 

@@ -16,6 +16,7 @@ from typing import Literal
 from pytest_specdec.counters import DraftCounters, total
 from pytest_specdec.generation import Generation, Pass, Run, RunPair
 from pytest_specdec.speedup import Speedup, speedup_of, why_no_speedup
+from pytest_specdec.trail import trail_of
 from pytest_specdec.workload import Workload
 
 DraftsSource = Literal["request", "engine"]
@@ -30,6 +31,7 @@ class PromptMeasurement:
         num_output_tokens: tokens of the answer.
         num_steps: steps that gave it at least one token, prefill's included.
         token_digest: 16 hex digits over the answer's token ids.
+        trail: steps by position in the answer, for answers that part from it (see `trail`).
         drafts: its own draft counters; `None` where the engine does not tell requests apart.
     """
 
@@ -37,6 +39,7 @@ class PromptMeasurement:
     num_output_tokens: int
     num_steps: int
     token_digest: str
+    trail: str
     drafts: DraftCounters | None
 
 
@@ -159,6 +162,7 @@ def _prompt(generation: Generation) -> PromptMeasurement:
         num_output_tokens=len(generation.token_ids),
         num_steps=generation.num_steps,
         token_digest=token_digest(generation.token_ids),
+        trail=trail_of(generation.token_ids, generation.step_tokens),
         drafts=generation.drafts,
     )
 

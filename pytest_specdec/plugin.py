@@ -81,11 +81,14 @@ def pytest_collection_modifyitems(
 
         items += stored_entries(session, _planned_by_profile(items))
     yield
-    # All of a profile's tests together: its engines are started once.
+    # All of a profile's tests together: its engines are started once. Metrics come last among
+    # them: they are judged together, when all that is planned has run.
     order: dict[str | None, int] = {None: 0}
     for item in items:
         order.setdefault(_profile_name(item), len(order))
-    items.sort(key=lambda item: order[_profile_name(item)])
+    items.sort(
+        key=lambda item: (order[_profile_name(item)], getattr(item, "is_judged_last", False))
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

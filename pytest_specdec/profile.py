@@ -21,12 +21,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from pytest_specdec.conditions import Limits
 from pytest_specdec.errors import ConfigError, did_you_mean
 from pytest_specdec.generation import Role
 from pytest_specdec.table import Place
 
 Device = Literal["cpu", "gpu"]
 Layout = Literal["concurrent", "sequential"]
+
+Metric = Literal["acceptance", "speedup"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
 
 # What the gate itself decides for both engines; a profile that set them would undo the pair.
 RESERVED_ENGINE_ARGS = {
@@ -47,23 +51,37 @@ def _at_least(minimum: float, default: Any, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerances:
-    """How much worse than stored a number may be. All drops are relative: 0.05 is 5%."""
+    """How much worse than stored a number may be, and how sure a verdict must be. All drops are
+    relative: 0.05 is 5%."""
 
-    acceptance_rate_drop: float = _share(0.05, "fall of the acceptance rate that still passes")
+    acceptance_rate_drop: float = _share(0.02, "fall of the acceptance rate that still passes")
     mean_acceptance_length_drop: float = _share(
-        0.05, "fall of the mean acceptance length that still passes"
+        0.02, "fall of the mean acceptance length that still passes"
     )
-    tokens_per_step_drop: float = _share(0.05, "fall of the tokens per step that still passes")
-    speedup_drop: float = _share(0.10, "fall of the speedup that still passes")
+    tokens_per_step_drop: float = _share(0.02, "fall of the tokens per step that still passes")
+    speedup_drop: float = _share(0.05, "fall of the speedup that still passes")
     min_mean_acceptance_length: float = _at_least(
         1.0, 1.05, "floor of the mean acceptance length, stored baseline or not"
     )
     min_speedup: float | None = _at_least(
         0.0, None, "floor of the speedup, stored baseline or not; unset: no such floor"
     )
-    confidence: float = field(
-        default=0.95,
-        metadata={"help": "confidence of one-sided bounds", "min": 0.5, "max": 0.9999},
+    false_alarms: float = field(
+        default=0.01,
+        metadata={
+            "help": "how often a session may fail although none of all its gated figures is below "
+            "its floor",
+            "min": 1e-6,
+            "max": 0.5,
+        },
+    )
+    misses: float = field(
+        default=0.05,
+        metadata={
+            "help": "how often a figure that is below its floor may pass",
+            "min": 1e-6,
+            "max": 0.5,
+        },
     )
 
 
@@ -114,7 +132,21 @@ class Profile:
             "only one fits, the baseline engine makes all its passes first"
         },
     )
-    num_blocks: int = _at_least(1, 2, "ABBA blocks of timed passes; a block is two passes each")
+    gated: tuple[Metric, ...] = field(
+        default=METRICS,
+        metadata={
+            "help": "the metrics that can fail the build; the others are measured and shown",
+        },
+    )
+    num_loads: int = _at_least(
+        1, 1, "engine starts at most; from two on, loads are what a speedup's scatter is taken from"
+    )
+    num_blocks: int = _at_least(
+        1, 8, "ABBA blocks of timed passes in a load, at most; a block is two passes of each engine"
+    )
+    num_looks: int = _at_least(
+        1, 3, "times that a speedup is looked at, to stop early where it is decided"
+    )
     setup: str | None = field(
         default=None, metadata={"help": "the command that makes the model folder, for hints"}
     )
@@ -123,6 +155,10 @@ class Profile:
     )
     timeouts: Timeouts = field(
         default_factory=Timeouts, metadata={"help": "how long an engine may take"}
+    )
+    limits: Limits = field(
+        default_factory=Limits,
+        metadata={"help": "what may go on beside timed passes before a fall decides nothing"},
     )
     requires: Requires = field(
         default_factory=Requires, metadata={"help": "the accelerator it needs"}
@@ -238,6 +274,8 @@ def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:
     for key, reason in RESERVED_ENGINE_ARGS.items():
         if key in profile.engine_args:
             raise place.at("engine_args").at(key).error("cannot be set here", hint=reason)
+    if len(set(profile.gated)) < len(profile.gated):
+        raise place.at("gated").error(f"names one twice: {[*profile.gated]!r}")
     _check_speculative_config(place.at("speculative_config"), profile.speculative_config)
     return profile
 

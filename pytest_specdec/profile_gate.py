@@ -6,8 +6,8 @@ Each thing is done once however many tests ask.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,22 +22,22 @@ from pytest_specdec.baseline_update import (
     unused,
 )
 from pytest_specdec.checks.identity import CONTEXT_TOKENS, Divergence, Evidence
+from pytest_specdec.conditions import disturbances, together
 from pytest_specdec.engines.pair import FATAL, EnginePair
 from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
-from pytest_specdec.floors import line, of_other_hardware
+from pytest_specdec.family import Case, judge_family
+from pytest_specdec.floors import Rules, line, looks_of, of_other_hardware
 from pytest_specdec.generation import RunPair, TokenScore
 from pytest_specdec.hardware import Hardware
-from pytest_specdec.judge import judge_acceptance, judge_speedup
-from pytest_specdec.measurement import Measurement, measure
+from pytest_specdec.judge_speedup import is_decided
+from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
-from pytest_specdec.profile import Profile
+from pytest_specdec.profile import Metric, Profile
 from pytest_specdec.report.facts import ABSENT, ProfileReport, Update, WorkloadReport
 from pytest_specdec.stored_baseline import Provenance, StoredBaseline, StoredWorkload
 from pytest_specdec.verdict import Outcome, Verdict, outcome
 from pytest_specdec.workload import Workload
 
-JUDGES = {"acceptance": judge_acceptance, "speedup": judge_speedup}
-METRICS = tuple(JUDGES)
 UPGRADED = ("vllm", "torch", "driver")
 
 
@@ -52,13 +52,41 @@ class ProfileGate:
     options: Options
     _assessments: dict[str, Assessment] = field(default_factory=dict)
     _refused: dict[str, str] = field(default_factory=dict)
+    _untold: dict[str, SpecdecError] = field(default_factory=dict)
+    _planned: dict[str, Workload] = field(default_factory=dict)
+    _num_profiles: int = 1
+    _verdicts: dict[str, dict[Metric, Verdict]] = field(default_factory=dict)
+
+    def plan(self, workloads: Iterable[Workload], *, num_profiles: int) -> None:
+        """Names the workloads that will be asked for, and how many profiles the session has: all
+        that shares the allowance for false alarms."""
+        self._planned = {each.name: each for each in workloads}
+        self._num_profiles = num_profiles
+        self.pair.plan(self._planned.values(), is_decided=self._is_decided)
+
+    def measure_planned(self) -> None:
+        """Runs what has not run: verdicts are made on all gated figures together. A workload that
+        cannot be run is told where its own tests ask for it."""
+        for each in self._planned.values():
+            try:
+                self.assessment(each)
+            except SpecdecError as error:
+                self._untold[each.name] = error
+
+    def verdicts(self, workload: Workload) -> Mapping[Metric, Verdict]:
+        """On one workload, in the light of all others that have run."""
+        if self._verdicts.keys() != self._assessments.keys():
+            self._verdicts = self._judged(self.stored)
+        return self._verdicts[workload.name]
 
     def assessment(self, workload: Workload) -> Assessment:
-        """Runs the workload if it has not run, and judges it; once.
+        """Runs the workload if it has not run, and assesses it; once.
 
         Raises:
             SpecdecError: what kept the engines from running it.
         """
+        if (error := self._untold.pop(workload.name, None)) is not None:
+            raise error
         if workload.name not in self._assessments:
             runs = self._runs(workload)
             measurement = measure(workload, runs)
@@ -66,7 +94,6 @@ class ProfileGate:
                 workload,
                 runs,
                 measurement=measurement,
-                verdicts=self._verdicts(measurement),
                 find_evidence=self._evidence,
             )
         return self._assessments[workload.name]
@@ -91,7 +118,7 @@ class ProfileGate:
         """Those made so far, in the order they were made."""
         return tuple(self._assessments.values())
 
-    def outcome(self, assessment: Assessment, metric: str) -> Outcome:
+    def outcome(self, assessment: Assessment, metric: Metric) -> Outcome:
         """What a metric's verdict does to its test.
 
         Where the numbers are about to be stored, a verdict that the update settles passes, and
@@ -107,7 +134,7 @@ class ProfileGate:
                 return Outcome(kind="fail", message="\n".join(lines))
             return Outcome(kind="pass", message="")
         return outcome(
-            assessment.verdicts[metric],
+            self.verdicts(assessment.workload)[metric],
             strict=self.options.is_strict,
             inconclusive=self.options.inconclusive,
         )
@@ -116,7 +143,7 @@ class ProfileGate:
         """Why this workload's numbers must not be stored; empty when they may be."""
         if not self._is_stored_now(assessment.workload):
             return ()
-        unstored = self._verdicts(assessment.measurement, compare=False)
+        unstored = self._judged(None)[assessment.workload.name]
         return (
             *(
                 f"{each}: numbers of other hardware are not mixed into one file"
@@ -124,7 +151,12 @@ class ProfileGate:
             ),
             *refusals(
                 findings=[str(each).partition("\n")[0] for each in assessment.findings.values()],
-                verdicts=list(unstored.values()),
+                verdicts=[
+                    verdict
+                    for metric, verdict in unstored.items()
+                    # Acceptance is what a stored workload cannot be without.
+                    if metric == "acceptance" or metric in self.profile.gated
+                ],
                 is_ci=self.options.is_ci,
                 is_update_in_ci_allowed=self.options.update_in_ci,
                 speedup_drop=self.profile.tolerances.speedup_drop,
@@ -200,6 +232,8 @@ class ProfileGate:
         is_comparable = stored is not None and stored.digest == rate.workload_digest
         return WorkloadReport(
             assessment=assessment,
+            verdicts=self.verdicts(assessment.workload),
+            gated=self.profile.gated,
             rate=None
             if rate.acceptance_rate is None
             else line(
@@ -210,6 +244,7 @@ class ProfileGate:
             ),
             is_stored_now=self._is_stored_now(assessment.workload)
             and not self.refusals(assessment),
+            disturbances=self._disturbances(assessment.runs),
         )
 
     def stored_workload(self, workload: Workload) -> StoredWorkload | None:
@@ -220,26 +255,71 @@ class ProfileGate:
         mode = self.options.update
         return mode == "all" or (mode == "new" and self.stored_workload(workload) is None)
 
-    def _verdicts(self, measurement: Measurement, *, compare: bool = True) -> dict[str, Verdict]:
-        stored = self.stored if compare else None
-        differences = self._hardware_differences() if compare else ()
-        verdicts = {
-            metric: judge(
-                measurement,
-                None if stored is None else stored.workloads.get(measurement.workload),
-                tolerances=self.profile.tolerances,
-                update_command=self.options.update_command,
-                hardware_differences=differences,
+    def _judged(self, stored: StoredBaseline | None) -> dict[str, dict[Metric, Verdict]]:
+        """The verdicts on all that has run, against one stored baseline or none."""
+        differences = () if stored is None else self._hardware_differences()
+        of = {} if stored is None else stored.workloads
+        rules = self._rules(differences)
+        cases = {
+            name: Case(
+                measurement=each.measurement,
+                stored=of.get(name),
+                rules=replace(
+                    rules,
+                    # What is to be stored gets all passes: it is looked at once, by all of them.
+                    looks=rules.looks[-1:] if self._is_stored_now(each.workload) else rules.looks,
+                    disturbances=self._disturbances(each.runs),
+                ),
             )
-            for metric, judge in JUDGES.items()
+            for name, each in self._assessments.items()
         }
+        verdicts = judge_family(
+            cases,
+            gated=self.profile.gated,
+            false_alarms=self._false_alarms,
+            num_missing=len(self._planned.keys() - cases.keys()),
+        )
         if not differences:
             return verdicts
         file, update_command = str(self.stored_file), self.options.update_command
         return {
-            metric: of_other_hardware(each, file=file, update_command=update_command)
-            for metric, each in verdicts.items()
+            name: {
+                metric: of_other_hardware(verdict, file=file, update_command=update_command)
+                for metric, verdict in each.items()
+            }
+            for name, each in verdicts.items()
         }
+
+    @property
+    def _false_alarms(self) -> float:
+        """This profile's share of what the session is allowed."""
+        return self.profile.tolerances.false_alarms / self._num_profiles
+
+    def _rules(self, hardware_differences: tuple[str, ...] = ()) -> Rules:
+        """At the level that each figure is held to before any has failed."""
+        num_gated = max(1, len(self._planned) * len(self.profile.gated))
+        return Rules(
+            tolerances=self.profile.tolerances,
+            level=self._false_alarms / num_gated,
+            looks=looks_of(self.profile),
+            counts_loads=self.profile.num_loads > 1,
+            update_command=self.options.update_command,
+            hardware_differences=hardware_differences,
+        )
+
+    def _disturbances(self, runs: RunPair) -> tuple[str, ...]:
+        conditions = together(runs.conditions)
+        return () if conditions is None else disturbances(conditions, self.profile.limits)
+
+    def _is_decided(self, workload: Workload, runs: RunPair) -> bool:
+        """Whether more passes would tell nothing that is asked: numbers that are to be stored get
+        all that the profile allows, others no more than they need."""
+        if self._is_stored_now(workload):
+            return False
+        is_gated = "speedup" in self.profile.gated
+        stored = self.stored_workload(workload) if is_gated else None
+        rules = self._rules(self._hardware_differences())
+        return is_decided(measure(workload, runs), stored, rules=rules)
 
     @property
     def stored_file(self) -> Path:
@@ -283,8 +363,8 @@ class ProfileGate:
             versions=self.pair.versions,
             commit=_commit(self.options.config_file.parent),
             date=datetime.now(UTC).date().isoformat(),
-            num_loads=max(self.pair.num_starts.values()),
-            num_passes=len(runs.baseline.passes),
+            num_loads=runs.num_loads,
+            num_passes=runs.passes_per_load,
             settings_digest=self.profile.digest,
         )
 

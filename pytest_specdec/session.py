@@ -119,7 +119,7 @@ class GateSession:
                 for workload in planned[gate.profile.name]:
                     self.asks_for(gate, workload)
                 gate.pair.check_models()
-                gate.pair.plan(planned[gate.profile.name])
+                gate.plan(planned[gate.profile.name], num_profiles=len(planned))
             self._old_handler = signal.signal(signal.SIGTERM, _exit_on_sigterm)
             # An older session's report must not be taken for one of this session.
             self.report_path.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean, geometric_mean
 from typing import Literal
 
@@ -26,18 +27,23 @@ class Speedup:
     requests in flight `step_ms` is one request's share.
 
     Attributes:
-        log_ratios: one for each pair of passes.
+        loads: for each load the log ratios of its pairs of passes.
         pairing: `adjacent` passes of ABBA are paired as (A, B) and (B, A), so a linear drift of the
             machine cancels in the mean; where one engine made all its passes first, `sequential`,
             the n-th passes are paired and a drift stays in.
     """
 
-    log_ratios: tuple[float, ...]
+    loads: tuple[tuple[float, ...], ...]
     pairing: Pairing
     baseline_tokens_per_step: float
     speculative_tokens_per_step: float
     baseline_step_ms: float
     speculative_step_ms: float
+
+    @property
+    def log_ratios(self) -> tuple[float, ...]:
+        """Of all loads, one after the other."""
+        return tuple(chain.from_iterable(self.loads))
 
     @property
     def value(self) -> float:
@@ -58,7 +64,7 @@ def why_no_speedup(runs: RunPair) -> str | None:
     named = f"{runs.order.count('baseline')} + {runs.order.count('speculative')}"
     if counted != named:
         return f"the order names {named} passes of the two engines, but {counted} were taken"
-    if _pairing(runs.order) is None:
+    if _pairing(runs) is None:
         return f"the order does not pair the engines: {', '.join(runs.order)}"
     passes = (*runs.baseline.passes, *runs.speculative.passes)
     if any(not each.num_output_tokens or not each.num_steps or each.wall_s <= 0 for each in passes):
@@ -77,12 +83,16 @@ def speedup_of(runs: RunPair) -> Speedup:
     Call it only where `why_no_speedup` finds no reason.
     """
     baseline, speculative = runs.baseline.passes, runs.speculative.passes
+    log_ratios = tuple(
+        math.log(new.output_tokens_per_s / old.output_tokens_per_s)
+        for old, new in zip(baseline, speculative, strict=True)
+    )
     return Speedup(
-        log_ratios=tuple(
-            math.log(new.output_tokens_per_s / old.output_tokens_per_s)
-            for old, new in zip(baseline, speculative, strict=True)
+        loads=tuple(
+            log_ratios[start : start + runs.passes_per_load]
+            for start in range(0, len(log_ratios), runs.passes_per_load)
         ),
-        pairing=_pairing(runs.order) or "adjacent",
+        pairing=_pairing(runs) or "adjacent",
         baseline_tokens_per_step=geometric_mean(_tokens_per_step(each) for each in baseline),
         speculative_tokens_per_step=geometric_mean(_tokens_per_step(each) for each in speculative),
         baseline_step_ms=geometric_mean(_step_ms(each) for each in baseline),
@@ -96,7 +106,14 @@ def _sizes(run: Run) -> str:
     )
 
 
-def _pairing(order: Sequence[Role]) -> Pairing | None:
+def _pairing(runs: RunPair) -> Pairing | None:
+    """The same in every load, or none."""
+    size, rest = divmod(len(runs.order), runs.num_loads)
+    loads = {_pairing_of(runs.order[at : at + size]) for at in range(0, len(runs.order), size or 1)}
+    return loads.pop() if not rest and len(loads) == 1 else None
+
+
+def _pairing_of(order: Sequence[Role]) -> Pairing | None:
     half, rest = divmod(len(order), 2)
     if rest:
         return None

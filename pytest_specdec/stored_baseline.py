@@ -15,7 +15,7 @@ from pytest_specdec.counters import DraftCounters
 from pytest_specdec.generation import counters_from_json
 from pytest_specdec.measurement import DraftsSource, PromptMeasurement
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 NUM_DIGITS = 6
 UPDATE_OPTION = "--update-baselines"
 
@@ -48,6 +48,11 @@ class StoredAcceptance:
     estimator: str
     drafts_source: DraftsSource
     prompts: tuple[PromptMeasurement, ...]
+
+    @property
+    def figures(self) -> tuple[float, float, float]:
+        """What is gated: rate, mean acceptance length and tokens per step."""
+        return self.rate, self.mean_acceptance_length, self.tokens_per_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,8 @@ import pytest
 from pytest_specdec.assessment import check_names
 from pytest_specdec.errors import InconclusiveWarning, SpecdecError
 from pytest_specdec.fixtures import message_only
-from pytest_specdec.profile_gate import METRICS, ProfileGate
+from pytest_specdec.profile import Metric
+from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.session import GateSession
 from pytest_specdec.verdict import Outcome
 from pytest_specdec.workload import Workload, read_workload
@@ -67,8 +68,8 @@ class ProfileItems(pytest.Collector):
                     check=check,
                     prompt_id=prompt.id,
                 )
-        for metric in METRICS:
-            yield MetricItem.from_parent(self, name=metric)
+        for metric in self.gate.profile.gated:
+            yield MetricItem.from_parent(self, name=metric, metric=metric)
 
 
 class GateItem(pytest.Item):
@@ -116,10 +117,20 @@ class PromptItem(GateItem):
 
 
 class MetricItem(GateItem):
-    """One metric of the workload."""
+    """One metric of the workload, judged together with all others that are gated."""
+
+    is_judged_last = True
+
+    def __init__(self, *, metric: Metric, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.metric = metric
+
+    def setup(self) -> None:
+        super().setup()
+        self.parent.gate.measure_planned()
 
     def runtest(self) -> None:
-        verdict = self.assessment.verdicts[self.name]
+        verdict = self.parent.gate.verdicts(self.workload)[self.metric]
         self.user_properties += [
             (name, value)
             for name, value in (
@@ -130,7 +141,7 @@ class MetricItem(GateItem):
             )
             if value is not None
         ]
-        enforce(self, self.parent.gate.outcome(self.assessment, self.name))
+        enforce(self, self.parent.gate.outcome(self.assessment, self.metric))
 
 
 def enforce(item: pytest.Item, outcome: Outcome) -> None:

@@ -14,6 +14,9 @@ VerdictKind = Literal[
 ]
 ALWAYS_FAILING: frozenset[VerdictKind] = frozenset({"failed", "unmeasured"})
 
+# How often a fall of `Verdict.smallest_drop` is found.
+POWER = 0.95
+
 # The metric of a verdict on counters that contradict themselves: no number of that run is one.
 DRAFT_COUNTERS = "draft counters"
 
@@ -26,7 +29,11 @@ class Verdict:
         metric: what was judged; of several that fell, the one furthest below its floor.
         now: the measured figure.
         low, high: one-sided bounds of `now`, where it scatters.
-        confidence: of each bound by itself.
+        low_confidence, high_confidence: of each bound by itself. Passing asks for the one, failing
+            for the other: `low` above the floor passes, `high` below it fails.
+        smallest_drop: the smallest fall below `stored` that a run like this one fails for, in 95 of
+            100 cases or, where it is exact, in all.
+        is_exact: whether nothing scatters: the answers are those that were stored.
         stored: the stored figure.
         floor: the lowest figure that passes.
         floor_origin: how the floor came about.
@@ -40,7 +47,10 @@ class Verdict:
     now: float | None = None
     low: float | None = None
     high: float | None = None
-    confidence: float | None = None
+    low_confidence: float | None = None
+    high_confidence: float | None = None
+    smallest_drop: float | None = None
+    is_exact: bool = False
     stored: float | None = None
     floor: float | None = None
     floor_origin: str | None = None
@@ -51,17 +61,27 @@ class Verdict:
     def title(self) -> str:
         return f"{self.kind}: {self.metric} of `{self.workload}`"
 
+    @property
+    def power(self) -> str:
+        """The smallest fall that this run could have seen; empty where that is not known."""
+        if self.smallest_drop is None:
+            return ""
+        sure = "always" if self.is_exact else f"{percent(POWER)} of the time"
+        return f"smallest fall below stored that fails here: {percent(self.smallest_drop)}, {sure}"
+
     def __str__(self) -> str:
         lines = [self.title]
         if self.now is not None:
             lines.append(f"now: {number(self.now)}")
-        if self.low is not None and self.high is not None and self.confidence is not None:
-            lines.append(f"interval: {_interval(self.low, self.high, self.confidence)}")
+        if self.low is not None and self.high is not None:
+            lines.append(f"interval: {_interval(self)}")
         if self.stored is not None:
             lines.append(f"stored: {number(self.stored)}")
         if self.floor is not None:
             lines.append(f"floor: {number(self.floor)} ({self.floor_origin})")
         lines.extend(self.reasons)
+        if self.smallest_drop is not None:
+            lines.append(self.power)
         if self.hint is not None:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
@@ -113,7 +133,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
-def _interval(low: float, high: float, confidence: float) -> str:
-    if math.isinf(high):
-        return "unbounded (one pair of passes shows no scatter)"
-    return f"{low:.4g} to {high:.4g} (each bound at {percent(confidence)} confidence)"
+def _interval(verdict: Verdict) -> str:
+    if verdict.high is None or math.isinf(verdict.high):
+        return "unbounded (too few passes to show a scatter)"
+    ends = f"{verdict.low:.4g} to {verdict.high:.4g}"
+    if verdict.low_confidence is None or verdict.high_confidence is None:
+        return ends
+    sure = (f"{100 * each:.4g}%" for each in (verdict.low_confidence, verdict.high_confidence))
+    return f"{ends} (confidence of each end: {', '.join(sure)})"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from pytest_specdec.counters import DraftCounters
+from pytest_specdec.floors import Rules
 from pytest_specdec.measurement import (
     DraftsSource,
     EngineMeasurement,
     Measurement,
     PromptMeasurement,
 )
+from pytest_specdec.profile import Tolerances
 from pytest_specdec.speedup import Speedup
 from pytest_specdec.stored_baseline import (
     Provenance,
@@ -21,6 +24,9 @@ from pytest_specdec.stored_baseline import (
     StoredWorkload,
     rounded,
 )
+
+TOLERANCES = Tolerances()
+UPDATE = "pytest suites --update-baselines"
 
 PROVENANCE = Provenance(
     versions={"vllm": "0.32.0", "torch": "2.13.0", "python": "3.11.9", "driver": None},
@@ -49,10 +55,19 @@ COUNTERS = counters()
 
 
 def prompt(
-    name: str = "p1", *, digest: str = "0" * 16, drafts: DraftCounters | None = None
+    name: str = "p1",
+    *,
+    digest: str = "0" * 16,
+    trail: str = "",
+    drafts: DraftCounters | None = None,
 ) -> PromptMeasurement:
     return PromptMeasurement(
-        id=name, num_output_tokens=160, num_steps=60, token_digest=digest, drafts=drafts
+        id=name,
+        num_output_tokens=160,
+        num_steps=60,
+        token_digest=digest,
+        trail=trail,
+        drafts=drafts,
     )
 
 
@@ -74,7 +89,7 @@ def speedup(
     speculative_step_ms: float = 10.0,
 ) -> Speedup:
     return Speedup(
-        log_ratios=tuple(math.log(value) for value in values),
+        loads=(tuple(math.log(value) for value in values),),
         pairing="adjacent",
         baseline_tokens_per_step=1.0,
         speculative_tokens_per_step=tokens_per_step,
@@ -135,14 +150,34 @@ def stored(
     )
 
 
-def stored_speedup(value: float, *, step_ms: float = 10.0) -> StoredSpeedup:
-    """Made of `value` tokens per step at equal step costs."""
+def stored_speedup(
+    value: float, *, step_ms: float = 10.0, loads: Sequence[Sequence[float]] = ((0, 0, 0, 0),)
+) -> StoredSpeedup:
+    """Made of `value` tokens per step at equal step costs.
+
+    Args:
+        loads: what is added to the log ratio of each pair of passes.
+    """
     return StoredSpeedup(
         value=value,
         estimator="mean log ratio",
-        loads=(StoredLoad(log_ratios=(rounded(math.log(value)),) * 2),),
+        loads=tuple(
+            StoredLoad(log_ratios=tuple(rounded(math.log(value) + each) for each in load))
+            for load in loads
+        ),
         baseline_tokens_per_step=1.0,
         speculative_tokens_per_step=value,
         baseline_step_ms=step_ms,
         speculative_step_ms=step_ms,
     )
+
+
+def rules(
+    *,
+    tolerances: Tolerances = TOLERANCES,
+    level: float = 0.05,
+    looks: tuple[int, ...] = (1,),
+    **changed: Any,
+) -> Rules:
+    """By default one look, after a block, and 5% on both sides."""
+    return Rules(tolerances=tolerances, level=level, looks=looks, update_command=UPDATE, **changed)

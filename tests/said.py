@@ -17,7 +17,7 @@ def generation(
         "text": "an answer",
         "finish_reason": "stop",
         "stop_reason": None,
-        "num_steps": len(token_ids),
+        "step_tokens": (1,) * len(token_ids),
         "ttft_ms": 20.0,
         "tpot_ms": 5.0,
         "drafts": None,

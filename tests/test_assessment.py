@@ -53,7 +53,7 @@ def assessed(
         name="code", path=Path("code.jsonl"), description="", concurrency=1, prompts=prompts
     )
     runs = pair([walk(*baseline)], [walk(*speculative)])
-    return assess(workload, runs, measurement=measurement(), verdicts={}, **how)
+    return assess(workload, runs, measurement=measurement(), **how)
 
 
 def test_faultless_answers_give_no_finding() -> None:

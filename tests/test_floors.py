@@ -14,14 +14,14 @@ import pytest_specdec
 
 PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
-    0: "counters errors expectations generation json_schemas json_text request_fields sql_tables "
-    "table workload",
-    1: "conditions engines engines.pair engines.pipe engines.process engines.protocol hardware "
-    "model_files profile",
+    0: "conditions counters errors expectations generation json_schemas json_text request_fields "
+    "sql_tables table workload",
+    1: "engines engines.pair engines.pipe engines.process engines.protocol hardware "
+    "model_files observer profile",
     2: "checks checks.answer_text checks.finding checks.identity checks.json_schema checks.sql "
-    "checks.sql_names checks.sql_statements checks.validity measurement speedup",
-    3: "assessment baseline_store baseline_update explain floors judge statistics "
-    "stored_baseline verdict",
+    "checks.sql_names checks.sql_statements checks.validity measurement speedup trail",
+    3: "assessment baseline_store baseline_update explain family floors judge_acceptance "
+    "judge_speedup looks statistics stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",
     5: "fixtures gate options plugin profile_gate progress session stored_entries suite",
 }
@@ -104,7 +104,7 @@ def test_the_worker_needs_nothing_but_python_until_it_is_asked() -> None:
 def test_the_reading_of_imports_sees_all_kinds() -> None:
     tree = ast.parse(
         "import pytest_specdec.gate\n"
-        "from pytest_specdec import judge\n"
+        "from pytest_specdec import family\n"
         "from pytest_specdec.engines.pair import EnginePair\n"
         "if TYPE_CHECKING:\n    from pytest_specdec.verdict import Verdict\n"
         "def f():\n    import pytest_specdec.report.summary as s\n"
@@ -114,7 +114,7 @@ def test_the_reading_of_imports_sees_all_kinds() -> None:
     assert of_the_package(imported(tree)) == {
         "",
         "gate",
-        "judge",
+        "family",
         "engines.pair",
         "verdict",
         "report.summary",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_specdec.conditions import Conditions
 from pytest_specdec.counters import DraftCounters
 from pytest_specdec.generation import Generation, Pass, Run, RunPair
 from tests.said import generation, pair, run, walk
@@ -30,7 +32,7 @@ GENERATIONS = st.builds(
     text=st.text(),
     finish_reason=st.sampled_from(["stop", "length", "abort", "error"]),
     stop_reason=st.none() | COUNTS | st.text(),
-    num_steps=COUNTS,
+    step_tokens=IDS,
     ttft_ms=TIMES,
     tpot_ms=st.none() | TIMES,
     drafts=DRAFTS,
@@ -42,8 +44,22 @@ ROLES = st.sampled_from(["baseline", "speculative"])
 RUNS = st.builds(
     Run, role=ROLES, workload=st.text(), passes=st.lists(PASSES, min_size=1, max_size=3).map(tuple)
 )
+CONDITIONS = st.builds(
+    Conditions,
+    device=st.sampled_from(["cpu", "gpu"]),
+    wall_s=TIMES,
+    other_cpu_share=st.none() | st.floats(0, 1),
+    throttle_reasons=st.none() | st.lists(st.text(), max_size=2).map(tuple),
+    other_gpu_processes=st.none() | IDS,
+    sm_clock_mhz=st.none() | st.tuples(COUNTS, COUNTS),
+)
 PAIRS = st.builds(
-    RunPair, baseline=RUNS, speculative=RUNS, order=st.lists(ROLES, max_size=8).map(tuple)
+    RunPair,
+    baseline=RUNS,
+    speculative=RUNS,
+    order=st.lists(ROLES, max_size=8).map(tuple),
+    num_loads=st.integers(1, 9),
+    conditions=st.lists(CONDITIONS, max_size=2).map(tuple),
 )
 
 
@@ -95,3 +111,9 @@ def test_a_pair_gives_each_engine_s_run() -> None:
     assert runs.run("baseline") is runs.baseline
     assert runs.run("speculative") is runs.speculative
     assert runs.workload == "code"
+
+
+def test_passes_of_a_load_are_one_engine_s() -> None:
+    runs = pair([walk(generation())] * 6, [walk(generation())] * 6)
+    assert runs.passes_per_load == 6
+    assert replace(runs, num_loads=3).passes_per_load == 2

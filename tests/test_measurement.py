@@ -61,7 +61,7 @@ def generation(
         text="",
         finish_reason="length",
         stop_reason=None,
-        num_steps=num_steps,
+        step_tokens=(1,) * num_steps,
         ttft_ms=ttft_ms,
         tpot_ms=tpot_ms,
         drafts=drafts,
@@ -255,6 +255,33 @@ def test_pairing_says_whether_drift_cancels(order: tuple[Role, ...], pairing: st
     speedup = measure(WORKLOAD, pair([PLAIN] * half, [DRAFTED] * half, order)).speedup
     assert speedup is not None
     assert speedup.pairing == pairing
+
+
+@pytest.mark.parametrize(
+    ("once", "pairing"), [(ABBA, "adjacent"), ((B, B, S, S), "sequential"), (ABBA[:2], "adjacent")]
+)
+def test_pairs_of_one_load_stay_together(once: tuple[Role, ...], pairing: str) -> None:
+    size = len(once) // 2
+    drafted = [replace(DRAFTED, wall_s=0.5 / (load + 1)) for load in range(3) for _ in range(size)]
+    runs = replace(pair([PLAIN] * size * 3, drafted, once * 3), num_loads=3)
+    speedup = measure(WORKLOAD, runs).speedup
+    assert speedup is not None
+    assert speedup.pairing == pairing
+    first = math.log(PLAIN.wall_s / 0.5)
+    assert [len(load) for load in speedup.loads] == [size] * 3
+    for load, ratios in enumerate(speedup.loads, start=1):
+        assert ratios == pytest.approx((first + math.log(load),) * size)
+    assert speedup.log_ratios == tuple(each for load in speedup.loads for each in load)
+
+
+@pytest.mark.parametrize(
+    ("order", "num_loads"), [((*ABBA, B, B, S, S), 2), ((B, S) * 4, 3), ((B, B, S, S) * 2, 1)]
+)
+def test_loads_that_are_not_alike_have_no_speedup(order: tuple[Role, ...], num_loads: int) -> None:
+    runs = replace(pair([PLAIN] * 4, [DRAFTED] * 4, order), num_loads=num_loads)
+    measurement = measure(WORKLOAD, runs)
+    assert measurement.speedup is None
+    assert "does not pair the engines" in str(measurement.speedup_missing)
 
 
 EMPTY = walk(generation(num_tokens=0), generation("p2", num_tokens=0))

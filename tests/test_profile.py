@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_specdec.conditions import Limits
 from pytest_specdec.errors import ConfigError
 from pytest_specdec.generation import ROLES
 from pytest_specdec.profile import (
@@ -53,11 +54,14 @@ def test_the_least_a_profile_says(tmp_path: Path) -> None:
         "cpu",
         "org/target",
     )
-    assert (small.layout, small.num_blocks, small.setup) == ("concurrent", 2, None)
+    assert (small.layout, small.setup) == ("concurrent", None)
+    assert (small.num_loads, small.num_blocks, small.num_looks) == (1, 8, 3)
+    assert small.gated == ("acceptance", "speedup")
     assert (small.engine_args, small.env) == ({}, {})
-    assert (small.tolerances, small.timeouts, small.requires) == (
+    assert (small.tolerances, small.timeouts, small.limits, small.requires) == (
         Tolerances(),
         Timeouts(),
+        Limits(),
         Requires(),
     )
 
@@ -66,7 +70,10 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
     whole = profile(
         tmp_path,
         'layout = "sequential"',
+        "num_loads = 4",
         "num_blocks = 3",
+        "num_looks = 2",
+        'gated = ["speedup"]',
         'setup = "make it"',
         'engine_args = { dtype = "float32", nested = { a = [1] } }',
         'env = { KEY = "value" }',
@@ -75,15 +82,20 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
         "min_speedup = 1.5",
         "[profiles.small.timeouts]",
         "silence_s = 3",
+        "[profiles.small.limits]",
+        "max_other_cpu_share = 0.5",
         "[profiles.small.requires]",
         "num_gpus = 2",
         'compute_capability = ["10.x"]',
     )
-    assert (whole.layout, whole.num_blocks, whole.setup) == ("sequential", 3, "make it")
+    assert (whole.layout, whole.setup) == ("sequential", "make it")
+    assert (whole.num_loads, whole.num_blocks, whole.num_looks) == (4, 3, 2)
+    assert whole.gated == ("speedup",)
     assert whole.engine_args == {"dtype": "float32", "nested": {"a": [1]}}
     assert whole.env == {"KEY": "value"}
     assert whole.tolerances == Tolerances(speedup_drop=0, min_speedup=1.5)
     assert whole.timeouts == Timeouts(silence_s=3)
+    assert whole.limits == Limits(max_other_cpu_share=0.5)
     assert whole.requires == Requires(num_gpus=2, compute_capability=("10.x",))
 
 
@@ -130,6 +142,9 @@ def test_a_method_without_a_draft_model_has_none(tmp_path: Path) -> None:
     ("more", "is_same"),
     [
         ("num_blocks = 5", True),
+        ("num_loads = 5", True),
+        ('gated = ["acceptance"]', True),
+        ("[profiles.small.limits]\nmax_clock_spread = 0.2", True),
         ("[profiles.small.tolerances]\nspeedup_drop = 0.2", True),
         ('engine_args = { dtype = "float32" }', False),
         ('env = { KEY = "value" }', False),
@@ -147,6 +162,21 @@ def test_the_digest_is_of_what_the_engines_are_told(
         ('layuot = "sequential"', "`profiles.small.layuot` is not a known key\nhint: did you mean"),
         ('layout = "serial"', "`profiles.small.layout` is not one of its values: 'serial'"),
         ("num_blocks = 0", "`profiles.small.num_blocks` is below 1: 0"),
+        ("num_loads = 0", "`profiles.small.num_loads` is below 1: 0"),
+        ("num_looks = 0", "`profiles.small.num_looks` is below 1: 0"),
+        (
+            'gated = ["sped"]',
+            "`profiles.small.gated` is not one of its values: 'sped'\nhint: did you mean `speed",
+        ),
+        ('gated = "speedup"', "`profiles.small.gated` is not a list: 'speedup'"),
+        (
+            'gated = ["speedup", "speedup"]',
+            "`profiles.small.gated` names one twice: ['speedup', 'speedup']",
+        ),
+        (
+            "limits = { max_clock_spread = 2 }",
+            "`profiles.small.limits.max_clock_spread` is above 1: 2",
+        ),
         ("num_blocks = 1.5", "`profiles.small.num_blocks` is not a whole number: 1.5"),
         ("engine_args = 1", "`profiles.small.engine_args` is not a table: 1"),
         ("env = { KEY = 1 }", "`profiles.small.env.KEY` is not a string: 1"),
@@ -159,9 +189,10 @@ def test_the_digest_is_of_what_the_engines_are_told(
             "`profiles.small.tolerances.acceptance_rate_drop` is not a finite number: nan",
         ),
         (
-            "tolerances = { confidence = 1.0 }",
-            "`profiles.small.tolerances.confidence` is above 0.9999: 1.0",
+            "tolerances = { false_alarms = 1.0 }",
+            "`profiles.small.tolerances.false_alarms` is above 0.5: 1.0",
         ),
+        ("tolerances = { misses = 0.0 }", "`profiles.small.tolerances.misses` is below 1e-06: 0.0"),
         (
             "tolerances = { min_mean_acceptance_length = 0.9 }",
             "`profiles.small.tolerances.min_mean_acceptance_length` is below 1: 0.9",

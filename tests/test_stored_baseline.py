@@ -37,6 +37,7 @@ from pytest_specdec.stored_baseline import (
     StoredWorkload,
     rounded,
 )
+from pytest_specdec.trail import trail_of
 from pytest_specdec.verdict import Verdict, VerdictKind
 from tests.measured import PROVENANCE, counters, measurement, prompt, speedup, stored
 
@@ -75,7 +76,7 @@ def test_the_text_of_a_file(store: BaselineStore) -> None:
     text = path.read_text(encoding="utf-8")
     data = json.loads(text)
     assert text == json.dumps(data, indent=2, sort_keys=True) + "\n"
-    assert data["schema_version"] == 1
+    assert data["schema_version"] == 2
     assert data["workloads"]["a"]["acceptance"]["rate"] == 0.333333
     assert list(data["workloads"]) == ["a", "z"]
     assert [each.name for each in path.parent.iterdir()] == ["ngram.json"]
@@ -97,6 +98,7 @@ prompts_built = st.builds(
     num_output_tokens=counts,
     num_steps=counts,
     token_digest=st.text("0123456789abcdef", min_size=16, max_size=16),
+    trail=st.builds(trail_of, st.lists(counts, max_size=20), st.lists(counts, max_size=9)),
     drafts=st.none() | drafts_built,
 )
 speedups_built = st.builds(
@@ -201,7 +203,7 @@ SQL = ("workloads", "sql")
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (_set("schema_version", to=2), "`/schema_version` is 2, but this pytest-specdec reads 1"),
+        (_set("schema_version", to=1), "`/schema_version` is 1, but this pytest-specdec reads 2"),
         (_set("schema_version", to=0), "`/schema_version` is 0"),
         (_set("schema_version", to="1"), "`/schema_version` is '1'"),
         (_set("schema_version", to=True), "`/schema_version` is True"),
@@ -361,8 +363,9 @@ def test_hardware_keys_of_a_profile(store: BaselineStore) -> None:
 def test_jsonschema_is_imported_on_use_only() -> None:
     code = (
         "import sys, pytest_specdec.baseline_store, pytest_specdec.baseline_update\n"
-        "import pytest_specdec.judge\n"
-        "assert not {'jsonschema', 'scipy', 'sqlglot', 'vllm', 'torch'} & sys.modules.keys()"
+        "import pytest_specdec.family\n"
+        "heavy = {'jsonschema', 'numpy', 'scipy', 'sqlglot', 'vllm', 'torch'}\n"
+        "assert not heavy & sys.modules.keys()"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(baseline_store.__file__).parents[1])}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)

@@ -5,17 +5,20 @@ Floor 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from pytest_specdec.conditions import Conditions
 from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.engines.protocol import EngineFacts, Progress
 from pytest_specdec.errors import (
     ConfigError,
     EngineDied,
+    EngineError,
     EngineStartError,
     EngineTimeout,
     EngineUnavailable,
@@ -23,6 +26,7 @@ from pytest_specdec.errors import (
 )
 from pytest_specdec.generation import ROLES, Pass, Role, Run, RunPair
 from pytest_specdec.model_files import check_folder, check_vocabulary
+from pytest_specdec.observer import Observer
 from pytest_specdec.profile import Profile
 from pytest_specdec.workload import Prompt, Workload
 
@@ -42,6 +46,32 @@ class Watch(Protocol):
     def progress(self, text: str) -> None:
         """How far the phase has come; several times a second at most."""
         ...
+
+
+IsDecided = Callable[[Workload, RunPair], bool]
+
+
+def _never(_workload: Workload, _runs: RunPair) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What has been taken of one workload.
+
+    Attributes:
+        passes: in the order taken.
+        num_loads: loads that are complete.
+        conditions: what else went on, for each stretch of passes.
+    """
+
+    passes: tuple[tuple[Role, Pass], ...] = ()
+    num_loads: int = 0
+    conditions: tuple[Conditions, ...] = ()
+
+    def of(self, role: Role) -> tuple[Pass, ...]:
+        """One engine's passes."""
+        return tuple(each for whose, each in self.passes if whose == role)
 
 
 class EnginePair:
@@ -75,7 +105,15 @@ class EnginePair:
         self._watch = watch
         self._engines: dict[Role, ProcessEngine] = {}
         self._loaded: set[Role] = set()
-        self._passes: dict[tuple[Path, Role], tuple[Pass, ...]] = {}
+        self._taken: dict[Path, Taken] = {}
+        self._done: set[Path] = set()
+        self._refused: dict[Path, EngineError] = {}
+        self._is_decided: IsDecided = _never
+        self._observer = Observer(
+            profile.device,
+            lambda: [engine.pid for engine in self._engines.values()],
+            num_gpus=profile.requires.num_gpus,
+        )
         self.failure: SpecdecError | None = None
         self.facts: dict[Role, EngineFacts] = {}
 
@@ -84,10 +122,16 @@ class EnginePair:
         """Of vLLM and what is under it; empty before the pair has started."""
         return self._versions
 
-    def plan(self, workloads: Iterable[Workload]) -> None:
-        """Names the workloads that will be asked for; the sequential layout runs them all on one
-        engine before it starts the other."""
+    def plan(self, workloads: Iterable[Workload], *, is_decided: IsDecided | None = None) -> None:
+        """Names the workloads that will be asked for: where engines are started more than once,
+        each start serves them all.
+
+        Args:
+            is_decided: whether a workload's passes so far are enough; asked after each block, or
+                after each load where the profile has several. Without it all passes are taken.
+        """
         self._workloads = {workload.path: workload for workload in workloads}
+        self._is_decided = is_decided or _never
 
     def check_models(self) -> None:
         """Refuses model folders that are missing or incomplete, without starting anything.
@@ -149,14 +193,13 @@ class EnginePair:
 
     def run(self, workload: Workload) -> RunPair:
         """Both engines' runs over a workload; taken on the first call, kept for later ones."""
-        if (workload.path, "speculative") not in self._passes:
+        if workload.path not in self._done:
             with self._remembering():
                 self._take(workload)
-        return RunPair(
-            baseline=self._kept(workload, "baseline"),
-            speculative=self._kept(workload, "speculative"),
-            order=self._order(),
-        )
+            self._done |= self._taken.keys() | self._refused.keys()
+        if workload.path in self._refused:
+            raise self._refused[workload.path]
+        return self._run_pair(workload)
 
     def close(self) -> None:
         """Ends both engines and all they started."""
@@ -179,42 +222,113 @@ class EnginePair:
             self.close()
             raise
 
-    def _order(self) -> tuple[Role, ...]:
-        if self.profile.layout == "concurrent":
-            return ABBA * self.profile.num_blocks
-        return tuple(sorted(ABBA * self.profile.num_blocks))
-
     def _take(self, workload: Workload) -> None:
-        if self.profile.layout == "concurrent":
-            self._take_passes(workload, self._order())
-            return
-        planned = {**self._workloads, workload.path: workload}
-        for role in ROLES:
-            for each in planned.values():
-                if (each.path, role) not in self._passes:
-                    self._take_passes(each, [turn for turn in self._order() if turn == role])
+        """Takes the passes over a workload; where engines must be started again for more of them,
+        over all planned ones, so that each start serves all."""
+        alone = self.profile.layout == "concurrent" and self.profile.num_loads == 1
+        planned = {} if alone else self._workloads
+        workloads = {**planned, workload.path: workload}.values()
+        waiting = [each for each in workloads if each.path not in self._done]
+        for load in range(self.profile.num_loads):
+            if load:
+                waiting = [each for each in waiting if not self._is_enough(each)]
+                if not waiting:
+                    return
+                self._watch.phase(f"load {load + 1} of at most {self.profile.num_loads}")
+                self.close()
+            if self.profile.layout == "concurrent":
+                for each in waiting:
+                    self._guarded(each, self._take_blocks)
+            else:
+                for role in ROLES:
+                    for each in waiting:
+                        self._guarded(each, partial(self._take_half, role))
 
-    def _take_passes(self, workload: Workload, order: Sequence[Role]) -> None:
-        roles = [role for role in ROLES if role in order]
+    def _guarded(self, workload: Workload, take: Callable[[Workload], None]) -> None:
+        """A workload whose requests are refused does not keep the others from running."""
+        if workload.path in self._refused:
+            return
+        try:
+            take(workload)
+        except FATAL:
+            raise
+        except EngineError as error:
+            self._refused[workload.path] = error
+
+    def _take_blocks(self, workload: Workload) -> None:
+        """One load's ABBA blocks, until they are enough."""
+        blocks = self.profile.num_blocks
+        self._announce(workload, f"up to {len(ABBA) * blocks} passes")
+        for role in ROLES:
+            self._warm_up(role, workload)
+        for block in range(blocks):
+            self._add_passes(workload, ABBA, f"block {block + 1} of {blocks}")
+            if self.profile.num_loads == 1 and self._is_enough(workload):
+                break
+        self._end_load(workload)
+
+    def _take_half(self, role: Role, workload: Workload) -> None:
+        """One engine's passes of a load, all of them at once."""
+        order = [each for each in ABBA * self.profile.num_blocks if each == role]
+        self._announce(workload, f"{len(order)} passes of the {role} engine")
+        self._warm_up(role, workload)
+        self._add_passes(workload, order, "all its passes")
+        if role == ROLES[-1]:
+            self._end_load(workload)
+
+    def _add_passes(self, workload: Workload, order: Sequence[Role], which: str) -> None:
+        """Takes passes in that order, and notes what else went on meanwhile."""
+        self._observer.start()
+        passes = [
+            (role, self._walk(role, workload, f"{which}, pass {number} of {len(order)}"))
+            for number, role in enumerate(order, start=1)
+        ]
+        before = self._taken.get(workload.path, Taken())
+        self._taken[workload.path] = replace(
+            before,
+            passes=(*before.passes, *passes),
+            conditions=(*before.conditions, self._observer.stop()),
+        )
+
+    def _end_load(self, workload: Workload) -> None:
+        taken = self._taken[workload.path]
+        self._taken[workload.path] = replace(taken, num_loads=taken.num_loads + 1)
+
+    def _is_enough(self, workload: Workload) -> bool:
+        if workload.path in self._refused:
+            return True
+        return self._is_decided(workload, self._run_pair(workload))
+
+    def _run_pair(self, workload: Workload) -> RunPair:
+        taken = self._taken[workload.path]
+        baseline, speculative = (
+            Run(role=role, workload=workload.name, passes=taken.of(role)) for role in ROLES
+        )
+        return RunPair(
+            baseline=baseline,
+            speculative=speculative,
+            order=tuple(role for role, _ in taken.passes),
+            num_loads=max(1, taken.num_loads),
+            conditions=taken.conditions,
+        )
+
+    def _announce(self, workload: Workload, what: str) -> None:
         self._watch.phase(
-            f"{workload.name}: {len(order)} passes over {len(workload.prompts)} prompts, "
+            f"{workload.name}: {what} over {len(workload.prompts)} prompts, "
             f"{workload.concurrency} in flight"
         )
-        for role in roles:
-            self._warm_up(role, workload)
-        taken: dict[Role, list[Pass]] = {role: [] for role in roles}
-        for number, role in enumerate(order, start=1):
-            engine = self.engine(role)
-            what = f"{workload.name}: {role} engine, pass {number} of {len(order)}"
-            taken[role].append(
-                engine.generate(
-                    workload.prompts,
-                    concurrency=workload.concurrency,
-                    progress=self._progress(what, len(workload.prompts)),
-                )
-            )
-        for role in roles:
-            self._passes[workload.path, role] = tuple(taken[role])
+
+    def _walk(self, role: Role, workload: Workload, which: str) -> Pass:
+        what = f"{workload.name}: {role} engine, {which}"
+        progress = self._progress(what, len(workload.prompts))
+
+        def watched(facts: Mapping[str, int]) -> None:
+            self._observer.sample()
+            progress(facts)
+
+        return self.engine(role).generate(
+            workload.prompts, concurrency=workload.concurrency, progress=watched
+        )
 
     def _warm_up(self, role: Role, workload: Workload) -> None:
         """A few tokens of every prompt: grammars and kernels are compiled before a clock runs."""
@@ -232,9 +346,6 @@ class EnginePair:
             f"{what}: {facts['num_finished']} of {num_prompts} prompts, "
             f"{facts['num_output_tokens']} tokens"
         )
-
-    def _kept(self, workload: Workload, role: Role) -> Run:
-        return Run(role=role, workload=workload.name, passes=self._passes[workload.path, role])
 
     def _spawn(self, role: Role) -> None:
         log_path = self._log_folder / f"{self.profile.name}-{role}.log"

@@ -208,14 +208,15 @@ class Answer:
         self.prompt_token_ids = list(prompt_token_ids)
         self.token_ids: list[int] = []
         self._text: list[str] = []
-        self._num_steps = 0
+        self._step_tokens: list[int] = []
         self._last: Any = None
 
     def add(self, output: Any) -> None:
         completion = output.outputs[0]
         self.token_ids.extend(completion.token_ids)
         self._text.append(completion.text)
-        self._num_steps += bool(completion.token_ids)
+        if completion.token_ids:
+            self._step_tokens.append(len(completion.token_ids))
         self._last = output
 
     def to_json(self) -> dict[str, Any]:
@@ -229,7 +230,7 @@ class Answer:
             "text": "".join(self._text),
             "finish_reason": completion.finish_reason,
             "stop_reason": completion.stop_reason,
-            "num_steps": self._num_steps,
+            "step_tokens": self._step_tokens,
             "ttft_ms": times.first_token_latency * 1000,
             "tpot_ms": decode_s / num_decoded * 1000 if num_decoded > 0 else None,
             "drafts": _request_drafts(getattr(completion, "spec_decode_metrics", None)),

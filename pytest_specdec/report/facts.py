@@ -11,9 +11,11 @@ from pytest_specdec.engines.protocol import EngineFacts
 from pytest_specdec.floors import Line
 from pytest_specdec.generation import Role
 from pytest_specdec.hardware import Hardware
-from pytest_specdec.profile import Profile
+from pytest_specdec.profile import Metric, Profile
+from pytest_specdec.verdict import Verdict
 
 STORED = "stored"
+NOT_GATED = "not gated"
 ABSENT = "-"
 # The worst comes first: a workload is as good as its worst verdict.
 WORST_FIRST = (
@@ -31,13 +33,19 @@ class WorkloadReport:
     """One workload.
 
     Attributes:
+        verdicts: by metric.
+        gated: the metrics whose verdicts can fail the build; the others are information.
         rate: acceptance rate now, stored and its floor; `None` when nothing was drafted.
         is_stored_now: whether its numbers become the stored ones.
+        disturbances: what else went on while it was timed, beyond the profile's limits.
     """
 
     assessment: Assessment
+    verdicts: Mapping[Metric, Verdict]
+    gated: Sequence[Metric]
     rate: Line | None
     is_stored_now: bool
+    disturbances: Sequence[str] = ()
 
     @property
     def verdict(self) -> str:
@@ -46,8 +54,13 @@ class WorkloadReport:
             return "failed"
         if self.is_stored_now:
             return STORED
-        kinds = {verdict.kind for verdict in self.assessment.verdicts.values()}
-        return next(kind for kind in WORST_FIRST if kind in kinds)
+        kinds = {verdict.kind for verdict in self.gated_verdicts}
+        return next((kind for kind in WORST_FIRST if kind in kinds), NOT_GATED)
+
+    @property
+    def gated_verdicts(self) -> Sequence[Verdict]:
+        """Those that can fail the build."""
+        return [self.verdicts[metric] for metric in self.gated]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

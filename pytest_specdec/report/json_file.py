@@ -49,6 +49,8 @@ def _workload(report: WorkloadReport) -> dict[str, Any]:
         "description": assessment.workload.description,
         "digest": assessment.workload.digest,
         "verdict": report.verdict,
+        "gated": list(report.gated),
+        "disturbances": list(report.disturbances),
         "num_greedy": assessment.num_greedy,
         "num_identical": assessment.num_identical,
         "num_checked": assessment.num_checked,
@@ -57,7 +59,7 @@ def _workload(report: WorkloadReport) -> dict[str, Any]:
             {"check": check, **asdict(finding)}
             for (check, _), finding in assessment.findings.items()
         ],
-        "verdicts": {name: asdict(each) for name, each in assessment.verdicts.items()},
+        "verdicts": {name: asdict(each) for name, each in report.verdicts.items()},
         "measurement": asdict(assessment.measurement),
         "runs": assessment.runs.to_json(),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_specdec.report.facts import ABSENT, ProfileReport, WorkloadReport
-from pytest_specdec.verdict import Verdict, number
+from pytest_specdec.verdict import Verdict, number, percent
 
 COLUMNS = (
     "workload",
@@ -14,6 +14,7 @@ COLUMNS = (
     "acceptance rate now / stored / floor",
     "mean acceptance length",
     "speedup",
+    "fall that fails: rate / speedup",
     "verdict",
 )
 
@@ -39,7 +40,8 @@ def _row(report: WorkloadReport) -> tuple[str, ...]:
         _valid(report),
         _rate(report),
         ABSENT if length is None else f"{length:.2f}",
-        _speedup(assessment.verdicts["speedup"]),
+        _speedup(report.verdicts["speedup"]),
+        _smallest_falls(report),
         report.verdict,
     )
 
@@ -74,6 +76,12 @@ def _speedup(verdict: Verdict) -> str:
     return text
 
 
+def _smallest_falls(report: WorkloadReport) -> str:
+    """Of acceptance and of the speedup, below stored: what this run would have failed for."""
+    drops = [verdict.smallest_drop for verdict in report.verdicts.values()]
+    return " / ".join(ABSENT if drop is None else percent(drop) for drop in drops)
+
+
 def _notes(report: ProfileReport) -> Iterator[str]:
     yield from _versions(report)
     if report.is_changed:
@@ -87,6 +95,9 @@ def _notes(report: ProfileReport) -> Iterator[str]:
             for key, (first, second) in report.config_differences.items()
         )
         yield f"engines differ in (baseline / speculative): {differences}"
+    for each in report.workloads:
+        for disturbance in each.disturbances:
+            yield f"{each.assessment.workload.name}: while it was timed, {disturbance}"
     if report.unused:
         yield "stored, but no test asked for: " + ", ".join(report.unused)
     yield from _update(report)
@@ -94,7 +105,7 @@ def _notes(report: ProfileReport) -> Iterator[str]:
         verdict.hint
         for each in report.workloads
         if not each.is_stored_now
-        for verdict in each.assessment.verdicts.values()
+        for verdict in each.gated_verdicts
         if verdict.kind in ("no stored baseline", "incomparable") and verdict.hint
     }
     yield from (f"hint: {hint}" for hint in sorted(hints))
@@ -118,7 +129,7 @@ def _moves(workloads: Sequence[WorkloadReport]) -> Iterator[str]:
     for each in workloads:
         moved = [
             f"{verdict.metric} {number(verdict.stored)} -> {number(verdict.now)}"
-            for verdict in each.assessment.verdicts.values()
+            for verdict in each.verdicts.values()
             if verdict.stored is not None and verdict.now is not None
         ]
         if moved:

@@ -25,7 +25,7 @@ def generation(text: str) -> Generation:
         text=text,
         finish_reason="stop",
         stop_reason=None,
-        num_steps=1,
+        step_tokens=(1,),
         ttft_ms=1.0,
         tpot_ms=None,
         drafts=None,

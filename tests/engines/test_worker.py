@@ -170,7 +170,7 @@ def test_an_answer_is_put_together_from_its_chunks() -> None:
             "finish_reason": "length",
             "stop_reason": None,
             # The step that gave no token is not one of this request's.
-            "num_steps": 3,
+            "step_tokens": [1, 3, 2],
             "ttft_ms": 250.0,
             "tpot_ms": pytest.approx(60.0),
             "drafts": None,

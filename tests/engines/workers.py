@@ -37,7 +37,8 @@ def load():
 
 def answer(token=7):
     return {"prompt_token_ids": [1], "token_ids": [token], "text": "t", "finish_reason": "length",
-            "stop_reason": None, "num_steps": 1, "ttft_ms": 1.0, "tpot_ms": None, "drafts": None}
+            "stop_reason": None, "step_tokens": [1], "ttft_ms": 1.0, "tpot_ms": None,
+            "drafts": None}
 
 def generate(token=7):
     reply(result={"generations": [answer(token) for _ in command["requests"]], "wall_s": 1.0,

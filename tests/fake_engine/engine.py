@@ -38,12 +38,14 @@ VERSIONS = {
 }
 # settings: `accepted` of each draft's tokens; `drafts` are told by each request and the engine, by
 # the `engine` alone, by `nobody`, or there are `none`; `diverge` is {prompt, at, calls}; `answers`
-# replaces them by part of the prompt; `on` says what happens instead of a command's answer.
+# replaces them by part of the prompt; `on` says what happens instead of a command's answer;
+# a pass takes `wall_factors` times what it would, call by call, and `load_factors`, load by load.
 DEFAULTS: Mapping[str, Any] = {
     "accepted": 3,
     "drafts": "request",
     "step_ms": 10.0,
     "wall_factors": [1.0],
+    "load_factors": [1.0],
     "diverge": None,
     "answers": {},
     "config": {"max_num_seqs": 16},
@@ -84,6 +86,7 @@ class FakeEngine:
         self.role: str | None = None
         self.num_draft_tokens = 0
         self.num_calls: dict[str, int] = {}
+        self.load_factor = 1.0
 
     def answer(self, command: Mapping[str, Any], send: Any) -> Any:
         operation = command["op"]
@@ -114,6 +117,9 @@ class FakeEngine:
         self.settings.update(self.settings.get(self.role, {}))
         if speculative is not None:
             self.num_draft_tokens = speculative.get("num_speculative_tokens", 4)
+        factors = self.settings["load_factors"]
+        if len(factors) > 1:
+            self.load_factor = factors[num_loads_before(self.role) % len(factors)]
         if self.settings["is_with_child"]:
             child = subprocess.Popen(["sleep", "300"])
             log(op="child", role=self.role, pid=child.pid)
@@ -138,7 +144,7 @@ class FakeEngine:
     def _generate(self, requests: Sequence[Mapping[str, Any]], call: int) -> dict[str, Any]:
         generations = [self._generation(request, call) for request in requests]
         factors = self.settings["wall_factors"]
-        num_steps = sum(each["num_steps"] for each in generations)
+        num_steps = sum(len(each["step_tokens"]) for each in generations)
         step_s = self.settings["step_ms"] / 1000
         drafts = [each["drafts"] for each in generations]
         if self.settings["drafts"] in ("engine", "nobody"):
@@ -146,7 +152,7 @@ class FakeEngine:
         is_counted = self.role == "speculative" and self.settings["drafts"] != "nobody"
         return {
             "generations": generations,
-            "wall_s": num_steps * step_s * factors[(call - 1) % len(factors)],
+            "wall_s": num_steps * step_s * self.load_factor * factors[(call - 1) % len(factors)],
             "drafts": total(drafts) if is_counted else None,
         }
 
@@ -158,14 +164,14 @@ class FakeEngine:
         is_cut = len(token_ids) > request["max_tokens"]
         token_ids = token_ids[: request["max_tokens"]]
         token_ids = self._diverged(prompt, token_ids, call)
-        num_steps, drafts = self._steps(len(token_ids))
+        step_tokens, drafts = self._steps(len(token_ids))
         return {
             "prompt_token_ids": encode(prompt),
             "token_ids": token_ids,
             "text": "".join(map(decode, token_ids)),
             "finish_reason": "length" if is_cut else "stop",
             "stop_reason": None,
-            "num_steps": num_steps,
+            "step_tokens": step_tokens,
             "ttft_ms": 20.0,
             "tpot_ms": 5.0 if len(token_ids) > 1 else None,
             "drafts": drafts,
@@ -187,15 +193,16 @@ class FakeEngine:
         other = encode("!?!") if how["at"] < len(token_ids) else []
         return [*token_ids[: how["at"]], *other, *token_ids[how["at"] + 1 :]]
 
-    def _steps(self, num_tokens: int) -> tuple[int, dict[str, Any] | None]:
+    def _steps(self, num_tokens: int) -> tuple[list[int], dict[str, Any] | None]:
         """One step for the first token, then one for every draft and its bonus token."""
         if self.role == "baseline":
-            return num_tokens, None
+            return [1] * num_tokens, None
         accepted, drafted = self.settings["accepted"], self.num_draft_tokens
         if self.settings["drafts"] == "none":
-            return num_tokens, counters(0, accepted=0, drafted=0)
-        num_drafts = -(-(num_tokens - 1) // (accepted + 1))
-        return 1 + num_drafts, counters(num_drafts, accepted=accepted, drafted=drafted)
+            return [1] * num_tokens, counters(0, accepted=0, drafted=0)
+        num_left = num_tokens - 1
+        steps = [min(accepted + 1, num_left - at) for at in range(0, num_left, accepted + 1)]
+        return [1, *steps], counters(len(steps), accepted=accepted, drafted=drafted)
 
     def _score(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> list[dict[str, Any]]:
         """The engine's own token has -0.1, any other -2.1: a margin of 2 nats."""
@@ -248,6 +255,14 @@ def log(**facts: Any) -> None:
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, line.encode())
     os.close(file)
+
+
+def num_loads_before(role: str) -> int:
+    """Engines of the role that were loaded before, in all sessions of the log."""
+    from pathlib import Path
+
+    lines = Path(os.environ["FAKE_ENGINE_LOG"]).read_text().splitlines()
+    return sum((each["op"], each["role"]) == ("load", role) for each in map(json.loads, lines))
 
 
 def serve(commands: TextIO, replies: TextIO) -> None:

@@ -24,12 +24,19 @@ import sqlglot.optimizer  # noqa: F401
 import pytest_specdec.session
 import pytest_specdec.stored_entries
 import pytest_specdec.suite  # noqa: F401
-from pytest_specdec.profile_gate import METRICS
+from pytest_specdec.profile import METRICS
 
 ENGINE = Path(__file__).with_name("engine.py")
 DYING_S = 5.0
 SPECULATIVE = {"method": "ngram", "num_speculative_tokens": 4}
-FAST: Mapping[str, Any] = {"device": "cpu", "model": "model", "speculative_config": SPECULATIVE}
+# Whatever else this machine does while tests run is no matter of theirs.
+CALM = {"max_other_cpu_share": 1.0}
+FAST: Mapping[str, Any] = {
+    "device": "cpu",
+    "model": "model",
+    "speculative_config": SPECULATIVE,
+    "limits": CALM,
+}
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,21 @@ class Result:
     def loads(self) -> list[str]:
         """The engines loaded, in order, by role."""
         return [each["role"] for each in self.commands if each["op"] == "load"]
+
+    def passes(self, workload: str) -> list[str]:
+        """The timed passes over a workload, in order, by role; warm-ups are left out."""
+        name = f"{workload}.jsonl"
+        prompts = [
+            json.loads(line)["messages"]
+            for line in (self.folder / "suites" / name).read_text().splitlines()[1:]
+        ]
+        return [
+            each["role"]
+            for each in self.commands
+            if each["op"] == "generate"
+            and [request["messages"] for request in each["command"]["requests"]] == prompts
+            and "min_tokens" not in each["command"]["requests"][0]
+        ]
 
     @property
     def section(self) -> list[str]:

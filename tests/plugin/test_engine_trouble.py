@@ -49,12 +49,39 @@ def test_an_engine_that_dies_is_an_error(ready: Project, role: str) -> None:
 
 def test_what_ran_before_a_death_keeps_its_verdicts(ready: Project) -> None:
     # Calls 1 to 5 are the warm-up and the passes of the first workload.
+    ready.profile(num_blocks=2)
     result = ready.fake(speculative={"on": {"generate#6": "die"}}).run("suites")
     assert result.outcomes == dict.fromkeys(names("code"), "passed") | dict.fromkeys(
         names("story"), "error"
     )
     assert result.exit_code == 1
     assert [each["name"] for each in result.report["profiles"][0]["workloads"]] == ["code"]
+
+
+@pytest.mark.parametrize(
+    ("on", "told"),
+    [
+        ({"generate#6": "die"}, "died while generating: killed by SIGKILL"),
+        (
+            {"generate#6": ["request", "vLLM refused the request: too long\nhint: shorten it"]},
+            "refused a request: vLLM refused the request: too long\nhint: shorten it",
+        ),
+    ],
+)
+def test_what_fails_while_metrics_measure_all_is_told_by_its_own_tests(
+    ready: Project, on: dict[str, object], told: str
+) -> None:
+    # Calls 1 to 5 are those of the first workload, whose metric then has the second one run.
+    ready.profile(num_blocks=2)
+    result = ready.fake(speculative={"on": on}).run("suites", "-k", "acceptance or speedup")
+    assert result.outcomes == dict.fromkeys(names("code")[1:], "passed") | dict.fromkeys(
+        names("story")[1:], "error"
+    )
+    first, later = (result.messages[name] for name in names("story")[1:])
+    assert told in first
+    assert "not run" not in first
+    assert ("fake engine: told to die" in first) == ("SIGKILL" in told)
+    assert later.startswith("not run, because earlier the speculative engine of profile `fast` ")
 
 
 def test_a_clean_exit_while_loading_is_an_error_too(ready: Project) -> None:
@@ -103,6 +130,7 @@ def test_the_next_profile_still_runs(ready: Project) -> None:
 
 def test_a_refused_request_is_the_error_of_its_workload_alone(ready: Project) -> None:
     refused = ["request", "vLLM refused the request: too long"]
+    ready.profile(num_blocks=2)
     result = ready.fake(speculative={"on": {"generate#1": refused}}).run("suites")
     first, *later = names("code")
     assert result.outcomes == dict.fromkeys(names("code"), "error") | dict.fromkeys(

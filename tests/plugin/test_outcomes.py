@@ -41,9 +41,10 @@ def test_a_stored_rate_raised_by_a_fifth_fails_one_test(recorded: Project) -> No
         "failed: acceptance rate of `code`",
         "now: 0.75",
         "stored: 0.9",
-        "floor: 0.855 (stored less 5%)",
+        "floor: 0.882 (stored less 2%)",
         "drafts per output token: 0.230769 stored, 0.230769 now",
         "answers: all 1 token for token as stored, so the drafts changed",
+        "smallest fall below stored that fails here: 2%, always",
         f"hint: if this is meant, record it: {UPDATE}",
     ]
     (suite,) = ET.parse(recorded.folder / "junit.xml").getroot()
@@ -53,14 +54,14 @@ def test_a_stored_rate_raised_by_a_fifth_fails_one_test(recorded: Project) -> No
     ]
     assert case.get("name") == "acceptance"
     assert "failed: acceptance rate of `code`\nnow: 0.75\nstored: 0.9" in failure.get("message", "")
-    assert "floor: 0.855" in failure.get("message", "")
+    assert "floor: 0.882" in failure.get("message", "")
     assert UPDATE in failure.get("message", "")
     properties = {each.get("name"): each.get("value") for each in case.iter("property")}
     assert properties == {
         "specdec_verdict": "failed",
         "specdec_now": "0.75",
         "specdec_stored": "0.9",
-        "specdec_floor": "0.855",
+        "specdec_floor": "0.882",
     }
 
 
@@ -84,7 +85,7 @@ def test_fewer_accepted_tokens_fail(recorded: Project) -> None:
         "failed: acceptance rate of `code`",
         "now: 0.5",
         "stored: 0.75",
-        "floor: 0.7125 (stored less 5%)",
+        "floor: 0.735 (stored less 2%)",
     ]
     assert "fell most: `one`, 9 of 12 accepted when stored, 8 of 16 now" in result.text
 
@@ -96,13 +97,17 @@ def test_a_slower_speculative_step_fails_the_speedup_alone(recorded: Project) ->
     assert result.message("speedup").splitlines() == [
         "failed: speedup of `code`",
         "now: 1.625",
-        "interval: 1.625 to 1.625 (each bound at 95% confidence)",
+        "interval: 1.625 to 1.625 (confidence of each end: 97.51%, 99.5%)",
         "stored: 3.25",
-        "floor: 2.925 (stored less 10%)",
+        "floor: 3.0875 (stored less 5%)",
         "tokens per step: 3.25 stored, 3.25 now (speedup unmoved by it)",
-        "ms a speculative step: 10 stored, 20 now (speedup 50% lower by it)",
-        "ms a baseline step: 10 stored, 10 now (speedup unmoved by it)",
-        "lowered it most: ms a speculative step",
+        "step cost ratio: 1 stored, 2 now (speedup 50% lower by it)",
+        "of the step cost, ms a speculative step: 10 stored, 20 now (speedup 50% lower by it)",
+        "of the step cost, ms a baseline step: 10 stored, 10 now (speedup unmoved by it)",
+        "the baseline engine by itself: 100 output tokens/s stored, 100 now",
+        "what lowered it most: the step cost ratio: the speculative step costs more (speedup 50% "
+        "lower by it)",
+        "smallest fall below stored that fails here: 5%, 95% of the time",
         f"hint: if this is meant, record it: {UPDATE}",
     ]
 
@@ -273,9 +278,10 @@ def test_a_divergence_at_the_end(project: Project) -> None:
 
 @pytest.mark.parametrize("role", ["baseline", "speculative"])
 def test_an_engine_that_does_not_repeat_itself(project: Project, role: str) -> None:
-    # Call 1 is the warm-up: call 4 is the third pass.
+    # Call 1 is the warm-up: call 4 is the third pass, which an update does not leave out.
     how = {"prompt": "abc", "at": 3, "calls": [4]}
-    result = project.fake(**{role: {"diverge": how}}).workload("code", EXACT).run("suites")
+    project.fake(**{role: {"diverge": how}}).workload("code", EXACT)
+    result = project.run("suites", "--update-baselines")
     lines = result.message("identical[one]").splitlines()
     assert f"the {role} engine's passes 1 and 3 differ first at token 3" in lines[1]
     assert lines[-1] == (

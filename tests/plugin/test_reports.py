@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from pytest_specdec.assessment import assess
+from pytest_specdec.conditions import disturbances, together
+from pytest_specdec.family import Case, judge_family
+from pytest_specdec.floors import Rules, looks_of
 from pytest_specdec.generation import RunPair
-from pytest_specdec.judge import judge_acceptance, judge_speedup
 from pytest_specdec.measurement import measure
 from pytest_specdec.profile import read_profiles
 from pytest_specdec.stored_baseline import StoredBaseline
@@ -66,7 +68,7 @@ def test_progress_is_a_line_for_each_phase(recorded: Project) -> None:
     told = [each.partition("specdec: ")[2] for each in lines if "specdec: " in each]
     assert told[0] == "importing vLLM"
     assert told[2:] == [
-        "code: 8 passes over 2 prompts, 1 in flight",
+        "code: up to 32 passes over 2 prompts, 1 in flight",
         "loading the baseline engine",
         "baseline engine loaded in 1.5 s",
         "loading the speculative engine",
@@ -83,11 +85,11 @@ def test_the_summary(recorded: Project) -> None:
     section = recorded.run("suites").section
     assert section == [
         "workload  identical  valid   acceptance rate now / stored / floor  mean acceptance length"
-        "  speedup              verdict",
-        "code      2 of 2     1 of 1  0.750 / 0.750 / 0.713                 4.00                  "
-        "  2.50 (2.50 to 2.50)  passed",
-        "story     1 of 1     -       0.750 / 0.750 / 0.713                 4.00                  "
-        "  3.25 (3.25 to 3.25)  passed",
+        "  speedup              fall that fails: rate / speedup  verdict",
+        "code      2 of 2     1 of 1  0.750 / 0.750 / 0.735                 4.00                  "
+        "  2.50 (2.50 to 2.50)  2% / 5%                          passed",
+        "story     1 of 1     -       0.750 / 0.750 / 0.735                 4.00                  "
+        "  3.25 (3.25 to 3.25)  2% / 5%                          passed",
         "changed since the numbers were stored: vllm 0.31.0 -> 0.32.0",
         "  code: acceptance rate 0.75 -> 0.75, speedup 2.5 -> 2.5",
         "  story: acceptance rate 0.75 -> 0.75, speedup 3.25 -> 3.25",
@@ -125,24 +127,44 @@ def test_no_summary_when_nothing_ran(recorded: Project) -> None:
     assert recorded.run("suites", "--collect-only").section == []
 
 
-def again(data: Any, recorded: Project, verdicts_of: Any) -> dict[str, Any]:
-    """A workload of `report.json` judged again from the runs in it."""
-    workload = read_workload(recorded.folder / f"suites/{data['name']}.jsonl")
-    runs = RunPair.from_json(data["runs"])
-    assert runs.to_json() == RunPair.from_json(json.loads(json.dumps(runs.to_json()))).to_json()
-    measurement = measure(workload, runs)
-    assessment = assess(workload, runs, measurement=measurement, verdicts=verdicts_of(measurement))
-    as_json: dict[str, Any] = json.loads(
-        json.dumps(
-            {
-                "verdicts": {name: asdict(each) for name, each in assessment.verdicts.items()},
-                "findings": sorted(assessment.findings),
-                "num_identical": assessment.num_identical,
-                "num_valid": assessment.num_valid,
-                "measurement": asdict(measurement),
-            }
+def again(workloads: list[Any], recorded: Project) -> list[dict[str, Any]]:
+    """The workloads of `report.json` judged again from the runs in it."""
+    profile = read_profiles(recorded.folder / "specdec.toml").chosen("fast")
+    stored = StoredBaseline.from_json(recorded.stored())
+    cases, rest = {}, {}
+    for data in workloads:
+        name, runs = data["name"], RunPair.from_json(data["runs"])
+        workload = read_workload(recorded.folder / f"suites/{name}.jsonl")
+        assert runs.to_json() == RunPair.from_json(json.loads(json.dumps(runs.to_json()))).to_json()
+        conditions = together(runs.conditions)
+        assert conditions is not None
+        measurement = measure(workload, runs)
+        rules = Rules(
+            tolerances=profile.tolerances,
+            level=profile.tolerances.false_alarms,
+            looks=looks_of(profile),
+            update_command="pytest suites --update-baselines",
+            disturbances=disturbances(conditions, profile.limits),
         )
+        cases[name] = Case(measurement=measurement, stored=stored.workloads[name], rules=rules)
+        assessment = assess(workload, runs, measurement=measurement)
+        rest[name] = {
+            "findings": sorted(assessment.findings),
+            "num_identical": assessment.num_identical,
+            "num_valid": assessment.num_valid,
+            "measurement": asdict(measurement),
+        }
+    verdicts = judge_family(
+        cases, gated=profile.gated, false_alarms=profile.tolerances.false_alarms
     )
+    told = [
+        {
+            "verdicts": {metric: asdict(each) for metric, each in verdicts[name].items()},
+            **rest[name],
+        }
+        for name in cases
+    ]
+    as_json: list[dict[str, Any]] = json.loads(json.dumps(told))
     return as_json
 
 
@@ -158,32 +180,20 @@ def again(data: Any, recorded: Project, verdicts_of: Any) -> dict[str, Any]:
     ],
 )
 def test_report_json_can_be_judged_again(recorded: Project, settings: dict[str, Any]) -> None:
-    profile = read_profiles(recorded.folder / "specdec.toml").chosen("fast")
-    stored = StoredBaseline.from_json(recorded.stored())
     result = recorded.fake(**settings).run("suites")
-
-    def verdicts_of(measurement: Any) -> dict[str, Any]:
-        return {
-            name: judge(
-                measurement,
-                stored.workloads[measurement.workload],
-                tolerances=profile.tolerances,
-                update_command="pytest suites --update-baselines",
-            )
-            for name, judge in (("acceptance", judge_acceptance), ("speedup", judge_speedup))
-        }
-
     (of_profile,) = result.report["profiles"]
     assert result.report["schema_version"] == 1
     assert [each["name"] for each in of_profile["workloads"]] == ["code", "story"]
-    for data in of_profile["workloads"]:
-        assert again(data, recorded, verdicts_of) == {
+    assert again(of_profile["workloads"], recorded) == [
+        {
             "verdicts": data["verdicts"],
             "findings": sorted([each["check"], each["prompt_id"]] for each in data["findings"]),
             "num_identical": data["num_identical"],
             "num_valid": data["num_valid"],
             "measurement": data["measurement"],
         }
+        for data in of_profile["workloads"]
+    ]
 
 
 def test_report_json_says_what_ran(recorded: Project) -> None:

@@ -48,7 +48,7 @@ def test_the_stored_file_says_where_it_comes_from(two: Project) -> None:
     assert two.baselines_file().parent.name == stored["hardware_key"]
     provenance = stored["workloads"]["code"]["provenance"]
     assert provenance["versions"]["vllm"] == "0.31.0"
-    assert (provenance["num_loads"], provenance["num_passes"]) == (1, 4)
+    assert (provenance["num_loads"], provenance["num_passes"]) == (1, 16)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", provenance["date"])
     assert list(stored["workloads"]["code"]["acceptance"]["prompts"]) == ["one"]
 
@@ -223,6 +223,16 @@ def test_another_folder_for_baselines(two: Project) -> None:
     assert list((two.folder / "kept/here").glob("*/fast.json"))
     assert not (two.folder / "baselines").exists()
     assert two.run("suites", "-o", "specdec_baselines=kept/here").counts == {"passed": 6}
+
+
+@pytest.mark.parametrize("tolerances", [{}, {"min_speedup": 1.0}])
+def test_a_speedup_is_as_stable_as_all_its_passes_make_it(
+    two: Project, tolerances: dict[str, float]
+) -> None:
+    # Noise in the passes up to the first look, and none after it.
+    two.profile(tolerances=tolerances)
+    two.fake(speculative={"wall_factors": [1.0, *[0.93, 1.07] * 3, *[1.0] * 10]}).record()
+    assert set(rates(two)) == {"code", "story"}
 
 
 def test_an_unstable_speedup_is_not_stored(two: Project) -> None:

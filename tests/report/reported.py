@@ -13,7 +13,7 @@ from pytest_specdec.checks.finding import Finding
 from pytest_specdec.engines.protocol import EngineFacts
 from pytest_specdec.floors import Line
 from pytest_specdec.hardware import Hardware
-from pytest_specdec.profile import Profile
+from pytest_specdec.profile import METRICS, Profile
 from pytest_specdec.report.facts import ProfileReport, Update, WorkloadReport
 from pytest_specdec.report.summary import summary_lines
 from pytest_specdec.verdict import Verdict
@@ -49,15 +49,14 @@ def workload_report(name: str = "sql", **facts: Any) -> WorkloadReport:
             num_greedy=facts.get("num_greedy", 3),
             num_checked=facts.get("num_checked", 2),
             num_valid=facts.get("num_valid", {"baseline": 2, "speculative": 2}),
-            verdicts={
-                metric: Verdict(**verdict(**facts.get(metric, {})))
-                for metric in ("acceptance", "speedup")
-            },
         ),
+        verdicts={metric: Verdict(**verdict(**facts.get(metric, {}))) for metric in METRICS},
+        gated=facts.get("gated", METRICS),
         rate=None
         if rate is None
         else Line(metric="acceptance rate", origin=None, minimum=None, **rate),
         is_stored_now=facts.get("is_stored_now", False),
+        disturbances=facts.get("disturbances", ()),
     )
 
 

@@ -66,6 +66,7 @@ def test_a_workload() -> None:
     report = workload_report(
         findings={("json", "one"): FINDING, ("identical", "one"): FINDING},
         acceptance={"kind": "failed", "now": 0.4, "reasons": ("why",)},
+        disturbances=("others used all of it",),
     )
     (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
     (workload,) = data["workloads"]
@@ -84,6 +85,8 @@ def test_a_workload() -> None:
         "hint": "a hint",
     }
     assert workload["verdicts"]["acceptance"]["reasons"] == ["why"]
+    assert workload["gated"] == ["acceptance", "speedup"]
+    assert workload["disturbances"] == ["others used all of it"]
     assert RunPair.from_json(workload["runs"]) == report.assessment.runs
 
 

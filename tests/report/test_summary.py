@@ -53,6 +53,18 @@ def test_columns_are_as_wide_as_their_widest() -> None:
         ({"speedup": {"now": 1.5}}, "speedup", "1.50"),
         ({"speedup": {"now": 1.5, "low": 1.4, "high": 1.61}}, "speedup", "1.50 (1.40 to 1.61)"),
         ({"speedup": {"now": 1.5, "low": 0.0, "high": float("inf")}}, "speedup", "1.50"),
+        ({"gated": (), "speedup": {"now": 1.5}}, "speedup", "1.50"),
+        ({}, "fall that fails: rate / speedup", "- / -"),
+        (
+            {"acceptance": {"smallest_drop": 0.02}, "speedup": {"smallest_drop": 0.0612}},
+            "fall that fails: rate / speedup",
+            "2% / 6.12%",
+        ),
+        (
+            {"speedup": {"smallest_drop": 0.0612}},
+            "fall that fails: rate / speedup",
+            "- / 6.12%",
+        ),
     ],
 )
 def test_a_row(facts: dict[str, Any], column: str, text: str) -> None:
@@ -81,6 +93,11 @@ def test_a_row(facts: dict[str, Any], column: str, text: str) -> None:
             "no stored baseline",
         ),
         ({"speedup": {"kind": "inconclusive"}}, "inconclusive"),
+        ({"gated": ("acceptance",), "speedup": {"kind": "failed"}}, "passed"),
+        ({"gated": ("speedup",), "speedup": {"kind": "failed"}}, "failed"),
+        ({"gated": (), "speedup": {"kind": "failed"}}, "not gated"),
+        ({"gated": (), "findings": {("json", "one"): FINDING}}, "failed"),
+        ({"gated": (), "is_stored_now": True}, "stored"),
     ],
 )
 def test_a_workload_is_as_good_as_its_worst_verdict(facts: dict[str, Any], word: str) -> None:
@@ -136,6 +153,19 @@ def test_differing_engines_and_unused_entries_are_told() -> None:
     lines = notes(engines=other, unused=("old", "older"))
     assert "engines differ in (baseline / speculative): a 1 / 2; c None / 1" in lines
     assert "stored, but no test asked for: old, older" in lines
+
+
+def test_what_disturbed_a_workload_is_told() -> None:
+    lines = notes(
+        workloads=(
+            workload_report("sql", disturbances=("others used all of it", "it was hot")),
+            workload_report("story"),
+        )
+    )
+    assert lines[1:] == [
+        "sql: while it was timed, others used all of it",
+        "sql: while it was timed, it was hot",
+    ]
 
 
 def test_an_update_is_told_row_by_row() -> None:

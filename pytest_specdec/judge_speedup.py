@@ -1,0 +1,263 @@
+"""Judgement of the speedup: is it below its floor, and how sure is that?
+
+One-sided: an improvement never fails, and a figure on its floor passes. Failing and passing each
+have an error rate of their own, spent over a fixed schedule of looks (see `looks`); between the two
+lies `inconclusive`. Floor 3; pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from pytest_specdec.explain import speedup_moves
+from pytest_specdec.floors import Line, Minimum, Rules, line, obstacles, unmeasured, verdict_of
+from pytest_specdec.looks import nominal_levels
+from pytest_specdec.measurement import Measurement
+from pytest_specdec.speedup import Speedup
+from pytest_specdec.statistics import (
+    Estimate,
+    difference_of_loads,
+    hodges_lehmann,
+    mean_of_loads,
+    num_values_to_decide,
+)
+from pytest_specdec.stored_baseline import NUM_DIGITS, StoredSpeedup, StoredWorkload, rounded
+from pytest_specdec.verdict import POWER, Verdict, VerdictKind, number
+
+Loads = tuple[tuple[float, ...], ...]
+PAIRS_PER_BLOCK = 2
+# On the log scale: what rounding may have taken from the stored figure.
+HALF_DIGIT = 10.0**-NUM_DIGITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What the passes up to one look say of a log speedup and its floor.
+
+    Attributes:
+        estimate: of the log speedup, the stored one's scatter included; `None` without scatter.
+        second_opinion: the log speedup by medians, which no outlier moves.
+        fail_level, pass_level: how small a p-value must be to decide here.
+    """
+
+    estimate: Estimate | None
+    second_opinion: float
+    fail_level: float
+    pass_level: float
+
+    def kind(self, floor: float) -> VerdictKind:
+        """Decided only where the mean is sure and the medians are on the same side."""
+        if self.estimate is None:
+            return "inconclusive"
+        if self.estimate.p_below(floor) <= self.fail_level and self.second_opinion < floor:
+            return "failed"
+        if self.estimate.p_above(floor) <= self.pass_level and self.second_opinion >= floor:
+            return "passed"
+        return "inconclusive"
+
+
+def judge_speedup(
+    measurement: Measurement, stored: StoredWorkload | None, *, rules: Rules
+) -> Verdict:
+    """The speedup against its floor: as the first look says that decides, else undecided."""
+    speedup = measurement.speedup
+    if speedup is None:
+        why = measurement.speedup_missing or "no speedup was taken"
+        return unmeasured(measurement, "speedup", why)
+    between = obstacles(measurement, stored, rules.hardware_differences)
+    before = None if stored is None or between else stored.speedup
+    figure = _figure(speedup, before, rules)
+    compared = before if figure.minimum is None else None
+    look = _deciding(_looks(speedup.loads, compared, rules), figure)
+    kind = look.kind(_log_floor(figure))
+    moves = () if before is None else speedup_moves(speedup, before)
+    reasons = (*_disagreement(look, figure), *moves)
+    if kind in ("failed", "inconclusive") and rules.disturbances:
+        kind, reasons = "inconclusive", (*rules.disturbances, *reasons)
+    if before is None and kind != "failed":
+        kind = "incomparable" if between else "no stored baseline"
+        reasons = between or _why_not_stored(speedup.loads)
+    verdict = verdict_of(
+        kind,
+        measurement,
+        figure,
+        reasons=() if kind == "passed" else reasons,
+        update_command=rules.update_command,
+    )
+    if kind == "inconclusive":
+        verdict = replace(verdict, hint=_hint(look, speedup.loads, compared, figure, rules))
+    return _with_bounds(verdict, look, figure)
+
+
+def is_decided(measurement: Measurement, stored: StoredWorkload | None, *, rules: Rules) -> bool:
+    """Whether the passes so far are enough: there is nothing to decide, or a look has come that
+    does."""
+    speedup = measurement.speedup
+    if speedup is None:
+        return True
+    between = obstacles(measurement, stored, rules.hardware_differences)
+    before = None if stored is None or between else stored.speedup
+    figure = _figure(speedup, before, rules)
+    if not figure.floor:
+        return True
+    if _progress(speedup.loads, rules) not in rules.looks:
+        return False
+    compared = before if figure.minimum is None else None
+    look = _deciding(_looks(speedup.loads, compared, rules), figure)
+    return look.kind(_log_floor(figure)) != "inconclusive"
+
+
+def _figure(speedup: Speedup, before: StoredSpeedup | None, rules: Rules) -> Line:
+    least = rules.tolerances.min_speedup
+    return line(
+        "speedup",
+        speedup.value,
+        stored=None if before is None else before.value,
+        drop=rules.tolerances.speedup_drop,
+        minimum=None if least is None else Minimum(name="min_speedup", value=least),
+    )
+
+
+def _progress(loads: Loads, rules: Rules) -> int:
+    """How far the passes have come, in the unit of the schedule."""
+    by_load = rules.counts_loads or len(loads) > 1
+    return len(loads) if by_load else len(loads[0]) // PAIRS_PER_BLOCK
+
+
+def _until(loads: Loads, look: int) -> Loads:
+    return loads[:look] if len(loads) > 1 else (loads[0][: look * PAIRS_PER_BLOCK],)
+
+
+def _looks(loads: Loads, before: StoredSpeedup | None, rules: Rules) -> list[Look]:
+    """Those that the passes have reached; when that is none, one that can decide nothing."""
+    fails = nominal_levels(rules.level, rules.looks)
+    passes = nominal_levels(rules.tolerances.misses, rules.looks)
+    reached = [
+        _look(_until(loads, look), before, fail_level=fail_level, pass_level=pass_level)
+        for look, fail_level, pass_level in zip(rules.looks, fails, passes, strict=True)
+        if look <= _progress(loads, rules)
+    ]
+    if reached:
+        return reached
+    early = _look(loads, before, fail_level=fails[0], pass_level=passes[0])
+    return [replace(early, estimate=None)]
+
+
+def _look(
+    loads: Loads, before: StoredSpeedup | None, *, fail_level: float, pass_level: float
+) -> Look:
+    means = [fmean(load) for load in loads]
+    if before is None:
+        estimate = mean_of_loads(loads)
+    else:
+        # The difference's scatter around the figure of now: a stored figure that a person has
+        # tightened is compared with as it stands.
+        difference = difference_of_loads(loads, [load.log_ratios for load in before.loads])
+        estimate = None if difference is None else replace(difference, value=fmean(means))
+    return Look(
+        estimate=estimate,
+        second_opinion=hodges_lehmann(means if len(loads) > 1 else loads[0]),
+        fail_level=fail_level,
+        pass_level=pass_level,
+    )
+
+
+def _deciding(looks: Sequence[Look], figure: Line) -> Look:
+    """The first that decides, else the last; without a floor, the one that has seen most."""
+    if not figure.floor:
+        return looks[-1]
+    floor = _log_floor(figure)
+    return next((look for look in looks if look.kind(floor) != "inconclusive"), looks[-1])
+
+
+def _log_floor(figure: Line) -> float:
+    """A floor of 0 or none lies below everything. The stored figure was rounded; on the floor is
+    not below it."""
+    if not figure.floor:
+        return -math.inf
+    return math.log(figure.floor) - HALF_DIGIT
+
+
+def _with_bounds(verdict: Verdict, look: Look, figure: Line) -> Verdict:
+    """With what the run could see: bounds, and the smallest fall that would have failed."""
+    low_confidence, high_confidence = 1 - look.pass_level, 1 - look.fail_level
+    estimate = look.estimate
+    if estimate is None:
+        return replace(
+            verdict,
+            low=-math.inf,
+            high=math.inf,
+            low_confidence=low_confidence,
+            high_confidence=high_confidence,
+        )
+    smallest_drop = None
+    if figure.stored and figure.floor:
+        gap = estimate.detectable_gap(level=look.fail_level, power=POWER)
+        smallest_drop = 1 - figure.floor / figure.stored * math.exp(-gap)
+    return replace(
+        verdict,
+        low=rounded(math.exp(estimate.low(low_confidence))),
+        high=rounded(math.exp(estimate.high(high_confidence))),
+        low_confidence=low_confidence,
+        high_confidence=high_confidence,
+        smallest_drop=smallest_drop,
+    )
+
+
+def _disagreement(look: Look, figure: Line) -> tuple[str, ...]:
+    """Where the mean is sure and the medians say the opposite."""
+    if look.estimate is None or figure.floor is None:
+        return ()
+    floor = _log_floor(figure)
+    sure = min(look.estimate.p_below(floor), look.estimate.p_above(floor)) <= look.fail_level
+    if not sure or (look.second_opinion < floor) == (look.estimate.value < floor):
+        return ()
+    return (
+        f"by medians the speedup is {number(math.exp(look.second_opinion))}, on the other side of "
+        "the floor: a few passes decide",
+    )
+
+
+def _why_not_stored(loads: Loads) -> tuple[str, ...]:
+    if len(loads) == 1 and len(loads[0]) < 2:
+        return ("one pair of passes is not stored: raise `num_blocks` of the profile",)
+    return ()
+
+
+def _hint(
+    look: Look, loads: Loads, before: StoredSpeedup | None, figure: Line, rules: Rules
+) -> str:
+    """How many blocks or loads would decide, were they to scatter as these do."""
+    if rules.disturbances:
+        return "run again on a machine that does nothing else"
+    has_loads = len(loads) > 1
+    key = "num_loads" if has_loads else "num_blocks"
+    needed = None
+    if look.estimate is not None:
+        needed = num_values_to_decide(
+            [fmean(load) for load in loads] if has_loads else loads[0],
+            _log_floor(figure),
+            variance=_stored_variance(before),
+            fail_level=look.fail_level,
+            pass_level=look.pass_level,
+        )
+    if needed is None:
+        return (
+            f"raise `{key}` of the profile, for the stored numbers too; the speedup is too near "
+            "its floor to say how far"
+        )
+    if has_loads:
+        return f"about {needed} loads would decide: set `num_loads = {needed}`"
+    blocks = math.ceil(needed / PAIRS_PER_BLOCK)
+    return f"about {needed} pairs of passes would decide: set `num_blocks = {blocks}`"
+
+
+def _stored_variance(before: StoredSpeedup | None) -> float:
+    """Of the stored figure itself, which more passes now do not lower."""
+    if before is None:
+        return 0.0
+    estimate = mean_of_loads([load.log_ratios for load in before.loads])
+    return 0.0 if estimate is None else estimate.standard_error**2
