@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_specdec.conditions import Limits
 from pytest_specdec.options import add_options
 from pytest_specdec.profile import Profile, Requires, Timeouts, Tolerances
 
@@ -73,6 +75,7 @@ def reference() -> str:
     for title, cls in (
         ("[profiles.NAME]", Profile),
         ("[profiles.NAME.tolerances]", Tolerances),
+        ("[profiles.NAME.limits]", Limits),
         ("[profiles.NAME.timeouts]", Timeouts),
         ("[profiles.NAME.requires]", Requires),
     ):
@@ -103,7 +106,7 @@ def _fields(cls: type) -> Iterator[tuple[str, str, str]]:
 
 
 def _toml(value: object) -> str:
-    return "[]" if value == () else str(value)
+    return json.dumps(list(value)) if isinstance(value, tuple) else str(value)
 
 
 def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
