@@ -318,7 +318,12 @@ class Change:
 
 CHANGES = tuple(
     Change(name=f"{what}, {how}", fall=fall, parts_at=parts_at)
-    for what, fall in (("nothing changed", 0.0), ("5% lower", 0.05), ("10% lower", 0.10))
+    for what, fall in (
+        ("nothing changed", 0.0),
+        ("at the floor: 2% lower", 0.02),
+        ("5% lower", 0.05),
+        ("10% lower", 0.10),
+    )
     for how, parts_at in (
         ("answers as stored", 1.0),
         ("answers part half way", 0.5),

@@ -25,6 +25,8 @@ from pytest_specdec.stored_baseline import (
 from pytest_specdec.verdict import DRAFT_COUNTERS, Verdict, number, percent
 
 UpdateMode = Literal["all", "new"]
+# A profile that lets nothing be lost can be recorded all the same.
+LEAST_ROOM = 0.02
 CI_OPTION = "--update-baselines-in-ci"
 
 
@@ -177,7 +179,7 @@ def refusals(
             reasons.append(
                 f"{verdict.metric} is unstable: {number(verdict.now or 0)}, but as low as "
                 f"{number(verdict.low or 0)} within its interval, further than the tolerance of "
-                f"{percent(speedup_drop)}; raise `num_blocks` of the profile"
+                f"{percent(max(speedup_drop, LEAST_ROOM))}; raise `num_blocks` of the profile"
             )
     return tuple(reasons)
 
@@ -188,4 +190,4 @@ def is_unstable(verdict: Verdict, drop: float) -> bool:
     now, low, high = verdict.now, verdict.low, verdict.high
     if now is None or low is None or high is None or math.isinf(high):
         return False
-    return low < now * (1 - drop)
+    return low < now * (1 - max(drop, LEAST_ROOM))

@@ -116,7 +116,9 @@ def _answers(both: list[tuple[PromptMeasurement, PromptMeasurement]]) -> tuple[s
     if not both:
         return ()
     if not changed:
-        return (f"answers: all {len(both)} token for token as stored, so the drafts changed",)
+        moved = any((was.drafts, was.num_steps) != (now.drafts, now.num_steps) for was, now in both)
+        so = ", so the drafts changed" if moved else ", and so are the counts"
+        return (f"answers: all {len(both)} token for token as stored{so}",)
     names = ", ".join(f"`{name}`" for name in changed[:MAX_NAMED])
     more = ", ..." if len(changed) > MAX_NAMED else ""
     return (f"answers: {len(changed)} of {len(both)} differ from those stored ({names}{more})",)

@@ -15,8 +15,9 @@ from pytest_specdec.counters import DraftCounters
 from pytest_specdec.explain import acceptance_moves
 from pytest_specdec.floors import Line, Minimum, Rules, line, obstacles, unmeasured, verdict_of
 from pytest_specdec.measurement import Measurement, PromptMeasurement
-from pytest_specdec.statistics import Estimate, log_ratio_change
-from pytest_specdec.stored_baseline import NUM_DIGITS, StoredWorkload
+from pytest_specdec.profile import Tolerances
+from pytest_specdec.statistics import Estimate, exponential, log_ratio_change
+from pytest_specdec.stored_baseline import NUM_DIGITS, StoredWorkload, rounded
 from pytest_specdec.trail import NO_PREFIX, CommonPrefix, common_prefix
 from pytest_specdec.verdict import DRAFT_COUNTERS, POWER, Verdict, VerdictKind, number, percent
 
@@ -25,14 +26,16 @@ RATE, LENGTH, PER_STEP = FIGURES = (
     "mean acceptance length",
     "tokens per step",
 )
+BEGINNING = "tokens per step of the common beginning"
 ALL_OR_NOTHING = "accepted tokens per draft"
 # Of all stored tokens, the share that both answers must begin with to be compared by itself.
 MIN_COMMON_SHARE = 0.25
-# All or nothing: the last position accepted nearly as often as the first, which itself is neither
-# rare nor certain, over enough drafts to tell.
-MIN_DRAFTS = 50
+# All or nothing is asked of drafts of at least three tokens whose first one is neither rare nor
+# certain, and called where drafts that keep 95% from position to position would hardly do so well.
+MIN_POSITIONS = 3
 LIVELY = (0.05, 0.9)
-MIN_LAST_SHARE = 0.98
+KEPT = 0.95
+HARDLY = 1e-4
 
 # The worst first.
 KINDS: tuple[VerdictKind, ...] = ("failed", "inconclusive", "passed")
@@ -59,7 +62,7 @@ def judge_acceptance(
     measurement: Measurement, stored: StoredWorkload | None, *, rules: Rules
 ) -> Verdict:
     """The three figures; the verdict tells the worst of them, and what else fell."""
-    tripped = _tripwires(measurement)
+    tripped = _tripwires(measurement, rules.tolerances)
     if tripped is not None:
         return tripped
     between = obstacles(measurement, stored, rules.hardware_differences)
@@ -70,12 +73,15 @@ def judge_acceptance(
     if comparable is None:
         return _alone(measurement, lines, between=between, rules=rules)
     pairs = _pairs(measurement, comparable)
-    judged = [_judged(each, pairs, rules) for each in lines]
-    worst = _worst(judged)
+    if len(pairs) < max(len(measurement.prompts), len(comparable.acceptance.prompts)):
+        others = ("the stored prompts are not those of the workload",)
+        return _alone(measurement, lines, between=others, rules=rules)
     prefix = _prefix(pairs)
+    judged = [_judged(each, pairs, rules) for each in lines]
+    if (beginning := _judged_beginning(prefix, pairs, rules)) is not None:
+        judged.append(beginning)
+    worst = _worst(judged)
     kind, reasons = worst.kind, _fell_too(judged, worst)
-    if _prefix_has_fallen(prefix, pairs, rules):
-        kind = "failed"
     if kind != "passed":
         reasons += _prefix_sentence(prefix, pairs)
         reasons += acceptance_moves(measurement, comparable.acceptance)
@@ -85,7 +91,7 @@ def judge_acceptance(
     return _with_evidence(verdict, worst, rules)
 
 
-def _tripwires(measurement: Measurement) -> Verdict | None:
+def _tripwires(measurement: Measurement, tolerances: Tolerances) -> Verdict | None:
     """What no stored baseline is needed for: counters that contradict themselves, and drafts that
     are accepted whole or not at all."""
     broken = _broken_laws(measurement)
@@ -98,7 +104,7 @@ def _tripwires(measurement: Measurement) -> Verdict | None:
             hint="trust no number of this run: the engine's counters contradict themselves",
         )
     drafts = measurement.drafts
-    if drafts is not None and is_all_or_nothing(drafts):
+    if drafts is not None and is_all_or_nothing(drafts, tolerances.max_whole_drafts):
         first, *_, last = drafts.acceptance_rate_per_pos
         return Verdict(
             kind="failed",
@@ -109,19 +115,24 @@ def _tripwires(measurement: Measurement) -> Verdict | None:
                 f"all or nothing: of {drafts.num_drafts} drafts {percent(first)} were accepted at "
                 f"the first position and {percent(last)} at the last",
             ),
-            hint="real drafts lose acceptance from position to position; see whether answers are "
-            "replayed, or whether the draft sees what it should guess",
+            hint="see whether answers are replayed, or the draft sees what it should guess; where "
+            "drafts are that good, raise `max_whole_drafts` of the profile",
         )
     return None
 
 
-def is_all_or_nothing(drafts: DraftCounters) -> bool:
-    """Whether nearly every draft was accepted to its end or refused at once."""
-    rates = drafts.acceptance_rate_per_pos
-    if len(rates) < 2 or drafts.num_drafts < MIN_DRAFTS:
+def is_all_or_nothing(drafts: DraftCounters, max_whole_drafts: float) -> bool:
+    """Whether nearly every draft was accepted to its end or refused at once: of those accepted at
+    the first position, more than `max_whole_drafts` were accepted at the last."""
+    per_pos, (low, high) = drafts.num_accepted_tokens_per_pos, LIVELY
+    if len(per_pos) < MIN_POSITIONS or not low <= drafts.acceptance_rate_per_pos[0] <= high:
         return False
-    low, high = LIVELY
-    return low <= rates[0] <= high and rates[-1] >= MIN_LAST_SHARE * rates[0]
+    first, last = per_pos[0], per_pos[-1]
+    if last <= max_whole_drafts * first:
+        return False
+    from scipy.special import bdtrc
+
+    return bool(bdtrc(last - 1, first, KEPT ** (len(per_pos) - 1)) < HARDLY)
 
 
 def _broken_laws(measurement: Measurement) -> tuple[str, ...]:
@@ -181,21 +192,22 @@ def _pairs(measurement: Measurement, stored: StoredWorkload) -> list[Pair]:
 
 
 def _is_exact(pairs: Sequence[Pair]) -> bool:
-    return all(was.token_digest == now.token_digest for was, now in pairs)
+    """Whether all answers are those that were stored, and none of them was sampled."""
+    return all(
+        was.token_digest == now.token_digest and bool(now.trail or not now.num_output_tokens)
+        for was, now in pairs
+    )
 
 
 def _judged(figure: Line, pairs: Sequence[Pair], rules: Rules) -> Judged:
-    if _is_exact(pairs) or figure.minimum is not None or not figure.stored or not figure.now:
-        return Judged(
-            figure=figure,
-            kind="failed" if figure.has_fallen else "passed",
-            smallest_drop=_drop(figure, 0.0),
-        )
+    kind: VerdictKind = "failed" if figure.has_fallen else "passed"
+    if _is_exact(pairs):
+        return Judged(figure=figure, kind=kind, smallest_drop=_drop(figure, 0.0))
+    if figure.minimum is not None or not figure.stored or not figure.now:
+        return Judged(figure=figure, kind=kind)  # a point against a point
     estimate = _change(figure.metric, pairs)
     if estimate is None:
-        # Without counts of each prompt nothing is known of the scatter.
-        kind: VerdictKind = "inconclusive" if figure.has_fallen else "passed"
-        return Judged(figure=figure, kind=kind)
+        return Judged(figure=figure, kind="inconclusive")
     level = rules.level / len(FIGURES)
     estimate = replace(estimate, value=math.log(figure.now / figure.stored))
     floor = math.log(figure.floor / figure.stored) - 10**-NUM_DIGITS if figure.floor else -math.inf
@@ -247,12 +259,19 @@ def _prefix(pairs: Sequence[Pair]) -> CommonPrefix:
     return sum((common_prefix(was.trail, now.trail) for was, now in pairs), NO_PREFIX)
 
 
-def _prefix_has_fallen(prefix: CommonPrefix, pairs: Sequence[Pair], rules: Rules) -> bool:
-    """Whether the tokens that both answers begin with took more steps: that is no matter of
-    chance, whatever came after."""
+def _judged_beginning(prefix: CommonPrefix, pairs: Sequence[Pair], rules: Rules) -> Judged | None:
+    """Tokens per step of what both answers begin with: no matter of chance, whatever came after.
+    `None` where that is all of the answers, or too little of them to stand for the rest."""
     if _is_exact(pairs) or _common_share(prefix, pairs) < MIN_COMMON_SHARE:
-        return False
-    return prefix.old_steps / prefix.new_steps < 1 - rules.tolerances.tokens_per_step_drop
+        return None
+    figure = line(
+        BEGINNING,
+        prefix.num_tokens / prefix.new_steps,
+        stored=rounded(prefix.num_tokens / prefix.old_steps),
+        drop=rules.tolerances.tokens_per_step_drop,
+    )
+    kind: VerdictKind = "failed" if figure.has_fallen else "passed"
+    return Judged(figure=figure, kind=kind, smallest_drop=_drop(figure, 0.0))
 
 
 def _prefix_sentence(prefix: CommonPrefix, pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -286,18 +305,21 @@ def _fell_too(judged: Sequence[Judged], worst: Judged) -> tuple[str, ...]:
 def _with_evidence(verdict: Verdict, worst: Judged, rules: Rules) -> Verdict:
     verdict = replace(verdict, smallest_drop=worst.smallest_drop)
     if verdict.kind == "inconclusive":
-        verdict = replace(
-            verdict,
-            hint="more prompts would decide; where the answers were meant to change, record them: "
-            f"`{rules.update_command}`",
+        why = (
+            "nothing tells how counts of changed answers scatter: it takes two prompts or more, "
+            "and a vLLM that counts drafts for each request"
+            if worst.estimate is None
+            else "more prompts would decide"
         )
+        meant = f"where the answers were meant to change, record them: `{rules.update_command}`"
+        verdict = replace(verdict, hint=f"{why}; {meant}")
     if worst.estimate is None or not worst.figure.stored:
         return replace(verdict, is_exact=worst.smallest_drop is not None)
     low, high = 1 - rules.tolerances.misses, 1 - rules.level / len(FIGURES)
     return replace(
         verdict,
-        low=worst.figure.stored * math.exp(worst.estimate.low(low)),
-        high=worst.figure.stored * math.exp(worst.estimate.high(high)),
+        low=worst.figure.stored * exponential(worst.estimate.low(low)),
+        high=worst.figure.stored * exponential(worst.estimate.high(high)),
         low_confidence=low,
         high_confidence=high,
     )

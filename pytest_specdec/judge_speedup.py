@@ -20,6 +20,7 @@ from pytest_specdec.speedup import Speedup
 from pytest_specdec.statistics import (
     Estimate,
     difference_of_loads,
+    exponential,
     hodges_lehmann,
     mean_of_loads,
     num_values_to_decide,
@@ -38,11 +39,13 @@ class Look:
     """What the passes up to one look say of a log speedup and its floor.
 
     Attributes:
+        at: how many blocks, or loads, it has seen.
         estimate: of the log speedup, the stored one's scatter included; `None` without scatter.
         second_opinion: the log speedup by medians, which no outlier moves.
         fail_level, pass_level: how small a p-value must be to decide here.
     """
 
+    at: int
     estimate: Estimate | None
     second_opinion: float
     fail_level: float
@@ -72,9 +75,9 @@ def judge_speedup(
     figure = _figure(speedup, before, rules)
     compared = before if figure.minimum is None else None
     look = _deciding(_looks(speedup.loads, compared, rules), figure)
-    kind = look.kind(_log_floor(figure))
+    kind: VerdictKind = "passed" if figure.floor == 0 else look.kind(_log_floor(figure))
     moves = () if before is None else speedup_moves(speedup, before)
-    reasons = (*_disagreement(look, figure), *moves)
+    reasons = (*_stopped(look, speedup.loads, rules), *_disagreement(look, figure), *moves)
     if kind in ("failed", "inconclusive") and rules.disturbances:
         kind, reasons = "inconclusive", (*rules.disturbances, *reasons)
     if before is None and kind != "failed":
@@ -89,7 +92,7 @@ def judge_speedup(
     )
     if kind == "inconclusive":
         verdict = replace(verdict, hint=_hint(look, speedup.loads, compared, figure, rules))
-    return _with_bounds(verdict, look, figure)
+    return _with_bounds(verdict, look, figure, rules)
 
 
 def is_decided(measurement: Measurement, stored: StoredWorkload | None, *, rules: Rules) -> bool:
@@ -136,18 +139,18 @@ def _looks(loads: Loads, before: StoredSpeedup | None, rules: Rules) -> list[Loo
     fails = nominal_levels(rules.level, rules.looks)
     passes = nominal_levels(rules.tolerances.misses, rules.looks)
     reached = [
-        _look(_until(loads, look), before, fail_level=fail_level, pass_level=pass_level)
+        _look(look, _until(loads, look), before, fail_level=fail_level, pass_level=pass_level)
         for look, fail_level, pass_level in zip(rules.looks, fails, passes, strict=True)
         if look <= _progress(loads, rules)
     ]
     if reached:
         return reached
-    early = _look(loads, before, fail_level=fails[0], pass_level=passes[0])
+    early = _look(_progress(loads, rules), loads, before, fail_level=fails[0], pass_level=passes[0])
     return [replace(early, estimate=None)]
 
 
 def _look(
-    loads: Loads, before: StoredSpeedup | None, *, fail_level: float, pass_level: float
+    at: int, loads: Loads, before: StoredSpeedup | None, *, fail_level: float, pass_level: float
 ) -> Look:
     means = [fmean(load) for load in loads]
     if before is None:
@@ -158,6 +161,7 @@ def _look(
         difference = difference_of_loads(loads, [load.log_ratios for load in before.loads])
         estimate = None if difference is None else replace(difference, value=fmean(means))
     return Look(
+        at=at,
         estimate=estimate,
         second_opinion=hodges_lehmann(means if len(loads) > 1 else loads[0]),
         fail_level=fail_level,
@@ -181,8 +185,9 @@ def _log_floor(figure: Line) -> float:
     return math.log(figure.floor) - HALF_DIGIT
 
 
-def _with_bounds(verdict: Verdict, look: Look, figure: Line) -> Verdict:
-    """With what the run could see: bounds, and the smallest fall that would have failed."""
+def _with_bounds(verdict: Verdict, look: Look, figure: Line, rules: Rules) -> Verdict:
+    """With what the deciding look saw: figure, bounds, and the smallest fall that would have
+    failed; on a disturbed machine none would have."""
     low_confidence, high_confidence = 1 - look.pass_level, 1 - look.fail_level
     estimate = look.estimate
     if estimate is None:
@@ -194,17 +199,26 @@ def _with_bounds(verdict: Verdict, look: Look, figure: Line) -> Verdict:
             high_confidence=high_confidence,
         )
     smallest_drop = None
-    if figure.stored and figure.floor:
+    if figure.stored and figure.floor and figure.minimum is None and not rules.disturbances:
         gap = estimate.detectable_gap(level=look.fail_level, power=POWER)
         smallest_drop = 1 - figure.floor / figure.stored * math.exp(-gap)
     return replace(
         verdict,
-        low=rounded(math.exp(estimate.low(low_confidence))),
-        high=rounded(math.exp(estimate.high(high_confidence))),
+        now=rounded(exponential(estimate.value)),
+        low=rounded(exponential(estimate.low(low_confidence))),
+        high=rounded(exponential(estimate.high(high_confidence))),
         low_confidence=low_confidence,
         high_confidence=high_confidence,
         smallest_drop=smallest_drop,
     )
+
+
+def _stopped(look: Look, loads: Loads, rules: Rules) -> tuple[str, ...]:
+    """Where more passes are there than it took to decide."""
+    if look.estimate is None or look.at == _progress(loads, rules):
+        return ()
+    unit = "loads" if rules.counts_loads else "blocks"
+    return (f"decided by the first {look.at} of {_progress(loads, rules)} {unit}",)
 
 
 def _disagreement(look: Look, figure: Line) -> tuple[str, ...]:
@@ -233,6 +247,8 @@ def _hint(
     """How many blocks or loads would decide, were they to scatter as these do."""
     if rules.disturbances:
         return "run again on a machine that does nothing else"
+    if _disagreement(look, figure):
+        return "see what slowed those few passes, and run again"
     has_loads = len(loads) > 1
     key = "num_loads" if has_loads else "num_blocks"
     needed = None

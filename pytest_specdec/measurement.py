@@ -31,7 +31,8 @@ class PromptMeasurement:
         num_output_tokens: tokens of the answer.
         num_steps: steps that gave it at least one token, prefill's included.
         token_digest: 16 hex digits over the answer's token ids.
-        trail: steps by position in the answer, for answers that part from it (see `trail`).
+        trail: steps by position in the answer, for answers that part from it (see `trail`); empty
+            for a sampled one, which does not repeat itself.
         drafts: its own draft counters; `None` where the engine does not tell requests apart.
     """
 
@@ -121,6 +122,7 @@ def measure(workload: Workload, runs: RunPair) -> Measurement:
     first = runs.speculative.passes[0]
     drafts, drafts_source = _drafts_of(first)
     drafted = not is_nothing_drafted(drafts)
+    sampled = {prompt.id for prompt in workload.prompts if not prompt.is_greedy}
     missing = why_no_speedup(runs) if drafted else "the speculative engine drafted nothing"
     return Measurement(
         workload=workload.name,
@@ -130,7 +132,10 @@ def measure(workload: Workload, runs: RunPair) -> Measurement:
         speculative=_engine(runs.speculative, is_counted=drafted),
         drafts=drafts,
         drafts_source=drafts_source,
-        prompts=tuple(_prompt(generation) for generation in first.generations),
+        prompts=tuple(
+            _prompt(generation, is_greedy=generation.prompt_id not in sampled)
+            for generation in first.generations
+        ),
         speedup=None if missing else speedup_of(runs),
         speedup_missing=missing,
     )
@@ -156,13 +161,13 @@ def _drafts_of(walk: Pass) -> tuple[DraftCounters | None, DraftsSource | None]:
     return None, None
 
 
-def _prompt(generation: Generation) -> PromptMeasurement:
+def _prompt(generation: Generation, *, is_greedy: bool) -> PromptMeasurement:
     return PromptMeasurement(
         id=generation.prompt_id,
         num_output_tokens=len(generation.token_ids),
         num_steps=generation.num_steps,
         token_digest=token_digest(generation.token_ids),
-        trail=trail_of(generation.token_ids, generation.step_tokens),
+        trail=trail_of(generation.token_ids, generation.step_tokens) if is_greedy else "",
         drafts=generation.drafts,
     )
 

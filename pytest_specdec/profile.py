@@ -63,6 +63,9 @@ class Tolerances:
     min_mean_acceptance_length: float = _at_least(
         1.0, 1.05, "floor of the mean acceptance length, stored baseline or not"
     )
+    max_whole_drafts: float = _share(
+        0.98, "share of drafts accepted at their first token that may be accepted whole"
+    )
     min_speedup: float | None = _at_least(
         0.0, None, "floor of the speedup, stored baseline or not; unset: no such floor"
     )

@@ -316,10 +316,10 @@ class ProfileGate:
         all that the profile allows, others no more than they need."""
         if self._is_stored_now(workload):
             return False
-        is_gated = "speedup" in self.profile.gated
-        stored = self.stored_workload(workload) if is_gated else None
+        if "speedup" not in self.profile.gated:
+            return True
         rules = self._rules(self._hardware_differences())
-        return is_decided(measure(workload, runs), stored, rules=rules)
+        return is_decided(measure(workload, runs), self.stored_workload(workload), rules=rules)
 
     @property
     def stored_file(self) -> Path:

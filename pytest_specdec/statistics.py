@@ -17,6 +17,11 @@ from typing import TypeVar
 Cell = TypeVar("Cell", bound=Hashable)
 
 
+LARGEST_LOG = 700.0
+# A t beyond this comes of one or two degrees of freedom, and scipy searches for its power for ever.
+LARGEST_CRITICAL = 1000.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A figure and how far off it may be: (value - truth) / standard_error has a t distribution.
@@ -59,12 +64,14 @@ class Estimate:
     def detectable_gap(self, *, level: float, power: float) -> float:
         """How far below a floor the truth must lie to be called below it at `level` in a share
         `power` of all runs that scatter as this one: the non-centrality of the t distribution, in
-        the figure's unit."""
+        the figure's unit. Infinite where next to nothing is known of the scatter."""
         if self.standard_error == 0:
             return 0.0
         from scipy.special import nctdtrinc, stdtrit
 
         critical = stdtrit(self.degrees_of_freedom, 1 - level)
+        if critical > LARGEST_CRITICAL:
+            return math.inf
         return float(nctdtrinc(self.degrees_of_freedom, 1 - power, critical)) * self.standard_error
 
     def _half_width(self, confidence: float) -> float:
@@ -75,6 +82,11 @@ class Estimate:
         from scipy.special import stdtrit  # a third of the time that importing scipy.stats takes
 
         return float(stdtrit(self.degrees_of_freedom, confidence)) * self.standard_error
+
+
+def exponential(value: float) -> float:
+    """Of a bound on the log scale, which may be anywhere: infinite where it has no number."""
+    return math.exp(value) if value < LARGEST_LOG else math.inf
 
 
 def mean(values: Sequence[float]) -> Estimate | None:

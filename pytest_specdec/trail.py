@@ -2,16 +2,17 @@
 where they part.
 
 Up to there both engines had the same work before them, so steps are compared without noise. A trail
-is one line of text, such as `8:5:3fa09c 16:9.5:b1c7e2`: after 8 tokens 5 steps had been taken, and
-the digest tells those 8 tokens from others. Floor 2; pure.
+is one line of text, such as `8:5:3fa09c 16:9:b1c7e2`: the first 8 tokens took 5 steps, and the
+digest tells those 8 tokens from others. Floor 2; pure.
 """
 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 CHECKPOINT_TOKENS = 8
 DIGEST_DIGITS = 6
@@ -23,12 +24,13 @@ class CommonPrefix:
 
     Attributes:
         num_tokens: to the last checkpoint that both share.
-        old_steps, new_steps: taken up to there; a step that crosses it counts by its share.
+        old_steps, new_steps: begun up to there. Whole steps: how far the last one went beyond is
+            a matter of what came after.
     """
 
     num_tokens: int
-    old_steps: float
-    new_steps: float
+    old_steps: int
+    new_steps: int
 
     def __add__(self, other: CommonPrefix) -> CommonPrefix:
         return CommonPrefix(
@@ -38,7 +40,7 @@ class CommonPrefix:
         )
 
 
-NO_PREFIX = CommonPrefix(num_tokens=0, old_steps=0.0, new_steps=0.0)
+NO_PREFIX = CommonPrefix(num_tokens=0, old_steps=0, new_steps=0)
 
 
 def trail_of(token_ids: Sequence[int], step_tokens: Sequence[int]) -> str:
@@ -49,11 +51,12 @@ def trail_of(token_ids: Sequence[int], step_tokens: Sequence[int]) -> str:
     """
     ends = [*range(CHECKPOINT_TOKENS, len(token_ids), CHECKPOINT_TOKENS), len(token_ids)]
     digest, start, marks = hashlib.sha256(), 0, []
+    reached = list(accumulate(step_tokens))
     for end in ends if token_ids else ():
         digest.update(" ".join(map(str, token_ids[start:end])).encode() + b"\n")
         start = end
-        steps = f"{_steps_until(end, step_tokens):.3f}".rstrip("0").rstrip(".")
-        marks.append(f"{end}:{steps}:{digest.hexdigest()[:DIGEST_DIGITS]}")
+        num_steps = bisect_left(reached, end) + 1
+        marks.append(f"{end}:{num_steps}:{digest.hexdigest()[:DIGEST_DIGITS]}")
     return " ".join(marks)
 
 
@@ -69,15 +72,7 @@ def common_prefix(old: str, new: str) -> CommonPrefix:
     return found
 
 
-def _marks(trail: str) -> Iterator[tuple[int, float, str]]:
+def _marks(trail: str) -> Iterator[tuple[int, int, str]]:
     for mark in trail.split():
         tokens, steps, digest = mark.split(":")
-        yield int(tokens), float(steps), digest
-
-
-def _steps_until(position: int, step_tokens: Sequence[int]) -> float:
-    """Steps that gave the first `position` tokens, the last of them by its share."""
-    for number, (before, after) in enumerate(pairwise(accumulate(step_tokens, initial=0))):
-        if after >= position:
-            return number + (position - before) / (after - before)
-    return float(len(step_tokens))
+        yield int(tokens), int(steps), digest

@@ -58,7 +58,7 @@ def prompt(
     name: str = "p1",
     *,
     digest: str = "0" * 16,
-    trail: str = "",
+    trail: str = "160:60:000000",
     drafts: DraftCounters | None = None,
 ) -> PromptMeasurement:
     return PromptMeasurement(

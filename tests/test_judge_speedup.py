@@ -317,3 +317,41 @@ def test_a_speedup_without_drafts_is_unmeasured_for_that_reason() -> None:
     )
     assert verdict.reasons == ("nothing was drafted in 60 steps",)
     assert "`speculative_config`" in str(verdict)
+
+
+def test_a_profile_may_let_all_be_lost() -> None:
+    everything = Tolerances(speedup_drop=1.0)
+    verdict = speedup_verdict((0.1, 0.3), stored(speedup=2.0), everything, looks=(3, 6, 8))
+    assert (verdict.kind, verdict.floor) == ("passed", 0.0)
+    assert is_decided(
+        measurement(speedup=speedup(0.1, 0.3)),
+        stored(speedup=2.0),
+        rules=rules(tolerances=everything, looks=(3, 6, 8)),
+    )
+
+
+def test_a_bound_without_a_number_breaks_nothing() -> None:
+    verdict = speedup_verdict((1.2, 3.0), stored(speedup=2.0), level=5e-7)
+    assert (verdict.kind, verdict.high) == ("inconclusive", math.inf)
+
+
+def test_what_a_look_decided_is_told_with_its_own_figures() -> None:
+    values = (*scattered(1.5, 0.005, 4), *scattered(2.4, 0.005, 12))
+    verdict = speedup_verdict(values, stored(speedup=2.0), looks=LOOKS)
+    assert verdict.now == pytest.approx(1.5)
+    assert verdict.reasons[0] == "decided by the first 2 of 8 blocks"
+
+
+def test_no_fall_below_stored_is_named_where_another_floor_holds_or_none_would_fail() -> None:
+    minimum = speedup_verdict(scattered(1.6, 0.01), stored(speedup=1.4), MINIMUM, looks=(4,))
+    assert (minimum.floor, minimum.smallest_drop) == (1.5, None)
+    disturbed = speedup_verdict(
+        scattered(2.0, 0.01), stored(speedup=2.0), looks=(4,), disturbances=("others",)
+    )
+    assert disturbed.smallest_drop is None
+
+
+def test_more_passes_are_no_answer_to_a_few_slow_ones() -> None:
+    values = (*(1.85,) * 13, *(1.0,) * 3)
+    verdict = speedup_verdict(values, stored(speedup=2.0), level=0.2, looks=(8,))
+    assert verdict.hint == "see what slowed those few passes, and run again"

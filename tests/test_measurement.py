@@ -314,3 +314,11 @@ def test_speedup_needs_equal_work_in_pairs(
         assert measurement.speedup_missing is None
     else:
         assert reason in str(measurement.speedup_missing)
+
+
+def test_a_sampled_answer_leaves_no_trail() -> None:
+    sampled = replace(WORKLOAD.prompts[0], id="p1", request={"temperature": 0.7})
+    workload = replace(WORKLOAD, prompts=(sampled,))
+    first, second = measure(workload, pair([PLAIN] * 2, [DRAFTED] * 2)).prompts
+    assert first.trail == ""
+    assert second.trail != ""

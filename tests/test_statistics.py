@@ -126,6 +126,11 @@ def test_a_detectable_gap_is_found_as_often_as_it_says(
     assert power == pytest.approx(0.95, abs=1e-6)
 
 
+def test_with_next_to_no_degrees_of_freedom_no_gap_is_wide_enough() -> None:
+    estimate = Estimate(value=0.0, standard_error=1.0, degrees_of_freedom=1)
+    assert estimate.detectable_gap(level=1e-6, power=0.95) == math.inf
+
+
 ONE, TWO = ((0.1, 0.3, 0.2),), ((0.1, 0.3), (0.4, 0.2))
 THREE = ((0.2, 0.1), (0.5, 0.3), (0.1, 0.6))
 

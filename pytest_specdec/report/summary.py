@@ -14,7 +14,7 @@ COLUMNS = (
     "acceptance rate now / stored / floor",
     "mean acceptance length",
     "speedup",
-    "fall that fails: rate / speedup",
+    "fall that fails: acceptance / speedup",
     "verdict",
 )
 

@@ -60,7 +60,7 @@ def test_acceptance_is_a_count_and_fails_as_ever(disturbed: Project) -> None:
 
 
 def test_the_limit_is_the_profile_s(disturbed: Project) -> None:
-    disturbed.profile(limits={"max_other_cpu_share": 0.38}).fake(**SLOW)
+    disturbed.profile(limits={"max_other_cpu_share": 0.4}).fake(**SLOW)
     assert disturbed.run("suites").not_passed == {SPEEDUP: "failed"}
     disturbed.profile(limits={"max_other_cpu_share": 0.3})
     message = disturbed.run("suites").message("speedup")

@@ -43,7 +43,7 @@ def test_a_stored_rate_raised_by_a_fifth_fails_one_test(recorded: Project) -> No
         "stored: 0.9",
         "floor: 0.882 (stored less 2%)",
         "drafts per output token: 0.230769 stored, 0.230769 now",
-        "answers: all 1 token for token as stored, so the drafts changed",
+        "answers: all 1 token for token as stored, and so are the counts",
         "smallest fall below stored that fails here: 2%, always",
         f"hint: if this is meant, record it: {UPDATE}",
     ]

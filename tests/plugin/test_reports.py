@@ -85,11 +85,11 @@ def test_the_summary(recorded: Project) -> None:
     section = recorded.run("suites").section
     assert section == [
         "workload  identical  valid   acceptance rate now / stored / floor  mean acceptance length"
-        "  speedup              fall that fails: rate / speedup  verdict",
+        "  speedup              fall that fails: acceptance / speedup  verdict",
         "code      2 of 2     1 of 1  0.750 / 0.750 / 0.735                 4.00                  "
-        "  2.50 (2.50 to 2.50)  2% / 5%                          passed",
+        "  2.50 (2.50 to 2.50)  2% / 5%                                passed",
         "story     1 of 1     -       0.750 / 0.750 / 0.735                 4.00                  "
-        "  3.25 (3.25 to 3.25)  2% / 5%                          passed",
+        "  3.25 (3.25 to 3.25)  2% / 5%                                passed",
         "changed since the numbers were stored: vllm 0.31.0 -> 0.32.0",
         "  code: acceptance rate 0.75 -> 0.75, speedup 2.5 -> 2.5",
         "  story: acceptance rate 0.75 -> 0.75, speedup 3.25 -> 3.25",

@@ -54,15 +54,15 @@ def test_columns_are_as_wide_as_their_widest() -> None:
         ({"speedup": {"now": 1.5, "low": 1.4, "high": 1.61}}, "speedup", "1.50 (1.40 to 1.61)"),
         ({"speedup": {"now": 1.5, "low": 0.0, "high": float("inf")}}, "speedup", "1.50"),
         ({"gated": (), "speedup": {"now": 1.5}}, "speedup", "1.50"),
-        ({}, "fall that fails: rate / speedup", "- / -"),
+        ({}, "fall that fails: acceptance / speedup", "- / -"),
         (
             {"acceptance": {"smallest_drop": 0.02}, "speedup": {"smallest_drop": 0.0612}},
-            "fall that fails: rate / speedup",
+            "fall that fails: acceptance / speedup",
             "2% / 6.12%",
         ),
         (
             {"speedup": {"smallest_drop": 0.0612}},
-            "fall that fails: rate / speedup",
+            "fall that fails: acceptance / speedup",
             "- / 6.12%",
         ),
     ],
