@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from pytest_specdec.counters import total
 from pytest_specdec.measurement import Measurement, PromptMeasurement
 from pytest_specdec.speedup import Speedup
 from pytest_specdec.stored_baseline import StoredAcceptance, StoredSpeedup
@@ -30,7 +31,7 @@ def acceptance_moves(measurement: Measurement, stored: StoredAcceptance) -> tupl
         )
     before = {prompt.id: prompt for prompt in stored.prompts}
     both = [(before[now.id], now) for now in measurement.prompts if now.id in before]
-    return (*sentences, *_answers(both), *_fell_most(both))
+    return (*sentences, *_positions(both), *_answers(both), *_fell_most(both))
 
 
 def speedup_moves(now: Speedup, stored: StoredSpeedup) -> tuple[str, ...]:
@@ -109,6 +110,17 @@ def _effect(log: float) -> str:
     if abs(factor - 1) < 5e-4:
         return "speedup unmoved by it"
     return f"speedup {percent(abs(factor - 1))} {'higher' if factor > 1 else 'lower'} by it"
+
+
+def _positions(both: list[tuple[PromptMeasurement, PromptMeasurement]]) -> tuple[str, ...]:
+    """Acceptance by position, where it moved: a draft that got worse loses at all of them, one that
+    got shorter at the last."""
+    counted = [(was.drafts, now.drafts) for was, now in both if was.drafts and now.drafts]
+    rates = [total(counters).acceptance_rate_per_pos for counters in zip(*counted, strict=True)]
+    if len(counted) < len(both) or not rates or rates[0] == rates[1]:
+        return ()
+    was, now = (" ".join(f"{rate:.2f}" for rate in each) or "none" for each in rates)
+    return (f"accepted by position: {was} stored, {now} now",)
 
 
 def _answers(both: list[tuple[PromptMeasurement, PromptMeasurement]]) -> tuple[str, ...]:

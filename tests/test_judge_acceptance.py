@@ -168,6 +168,7 @@ def test_failure_text_of_a_fallen_rate() -> None:
         "floor: 0.475 (stored less 5%)",
         "drafts per output token: 0.3125 stored, 0.15625 now",
         "counted by each request when stored, by each engine now",
+        "accepted by position: 0.90 0.10 0.00 0.00 stored, 0.60 0.00 0.00 0.00 now",
         "answers: all 2 token for token as stored, so the drafts changed",
         "fell most: `p1`, 60 of 200 accepted when stored, 10 of 200 now",
         "smallest fall below stored that fails here: 5%, always",
