@@ -41,12 +41,14 @@ class Look:
     Attributes:
         at: how many blocks, or loads, it has seen.
         estimate: of the log speedup, the stored one's scatter included; `None` without scatter.
+        at_the_end: the same, had the passes gone on to the last look and scattered alike.
         second_opinion: the log speedup by medians, which no outlier moves.
         fail_level, pass_level: how small a p-value must be to decide here.
     """
 
     at: int
     estimate: Estimate | None
+    at_the_end: Estimate | None
     second_opinion: float
     fail_level: float
     pass_level: float
@@ -139,30 +141,50 @@ def _looks(loads: Loads, before: StoredSpeedup | None, rules: Rules) -> list[Loo
     fails = nominal_levels(rules.level, rules.looks)
     passes = nominal_levels(rules.tolerances.misses, rules.looks)
     reached = [
-        _look(look, _until(loads, look), before, fail_level=fail_level, pass_level=pass_level)
+        _look(
+            look, _until(loads, look), before, rules, fail_level=fail_level, pass_level=pass_level
+        )
         for look, fail_level, pass_level in zip(rules.looks, fails, passes, strict=True)
         if look <= _progress(loads, rules)
     ]
     if reached:
         return reached
-    early = _look(_progress(loads, rules), loads, before, fail_level=fails[0], pass_level=passes[0])
+    early = _look(
+        _progress(loads, rules), loads, before, rules, fail_level=fails[0], pass_level=passes[0]
+    )
     return [replace(early, estimate=None)]
 
 
 def _look(
-    at: int, loads: Loads, before: StoredSpeedup | None, *, fail_level: float, pass_level: float
+    at: int,
+    loads: Loads,
+    before: StoredSpeedup | None,
+    rules: Rules,
+    *,
+    fail_level: float,
+    pass_level: float,
 ) -> Look:
     means = [fmean(load) for load in loads]
+    by_load = rules.counts_loads or len(loads) > 1
+    at_the_end = None
     if before is None:
         estimate = mean_of_loads(loads)
     else:
         # The difference's scatter around the figure of now: a stored figure that a person has
         # tightened is compared with as it stands.
-        difference = difference_of_loads(loads, [load.log_ratios for load in before.loads])
-        estimate = None if difference is None else replace(difference, value=fmean(means))
+        old = [load.log_ratios for load in before.loads]
+        last = rules.looks[-1] * (1 if by_load else PAIRS_PER_BLOCK)
+        estimate, at_the_end = (
+            None if found is None else replace(found, value=fmean(means))
+            for found in (
+                difference_of_loads(loads, old),
+                difference_of_loads(loads, old, num_new=last),
+            )
+        )
     return Look(
         at=at,
         estimate=estimate,
+        at_the_end=at_the_end,
         second_opinion=hodges_lehmann(means if len(loads) > 1 else loads[0]),
         fail_level=fail_level,
         pass_level=pass_level,
@@ -186,8 +208,7 @@ def _log_floor(figure: Line) -> float:
 
 
 def _with_bounds(verdict: Verdict, look: Look, figure: Line, rules: Rules) -> Verdict:
-    """With what the deciding look saw: figure, bounds, and the smallest fall that would have
-    failed; on a disturbed machine none would have."""
+    """With what the deciding look saw."""
     low_confidence, high_confidence = 1 - look.pass_level, 1 - look.fail_level
     estimate = look.estimate
     if estimate is None:
@@ -198,10 +219,6 @@ def _with_bounds(verdict: Verdict, look: Look, figure: Line, rules: Rules) -> Ve
             low_confidence=low_confidence,
             high_confidence=high_confidence,
         )
-    smallest_drop = None
-    if figure.stored and figure.floor and figure.minimum is None and not rules.disturbances:
-        gap = estimate.detectable_gap(level=look.fail_level, power=POWER)
-        smallest_drop = 1 - figure.floor / figure.stored * math.exp(-gap)
     return replace(
         verdict,
         now=rounded(exponential(estimate.value)),
@@ -209,8 +226,20 @@ def _with_bounds(verdict: Verdict, look: Look, figure: Line, rules: Rules) -> Ve
         high=rounded(exponential(estimate.high(high_confidence))),
         low_confidence=low_confidence,
         high_confidence=high_confidence,
-        smallest_drop=smallest_drop,
+        smallest_drop=_smallest_drop(look, figure, rules),
     )
+
+
+def _smallest_drop(look: Look, figure: Line, rules: Rules) -> float | None:
+    """The smallest fall below stored that would have failed: for it the passes would have gone on
+    to the last look. On a disturbed machine none would have."""
+    if look.at_the_end is None or not figure.stored or not figure.floor:
+        return None
+    if figure.minimum is not None or rules.disturbances:
+        return None
+    level = nominal_levels(rules.level, rules.looks)[-1]
+    gap = look.at_the_end.detectable_gap(level=level, power=POWER)
+    return 1 - figure.floor / figure.stored * math.exp(-gap)
 
 
 def _stopped(look: Look, loads: Loads, rules: Rules) -> tuple[str, ...]:

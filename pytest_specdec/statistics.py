@@ -100,21 +100,28 @@ def mean(values: Sequence[float]) -> Estimate | None:
     )
 
 
-def welch(new: Sequence[float], old: Sequence[float]) -> Estimate | None:
+def welch(
+    new: Sequence[float], old: Sequence[float], *, num_new: int | None = None
+) -> Estimate | None:
     """The difference of two means whose values may scatter differently (B. L. Welch, "The
     generalization of 'Student's' problem", Biometrika 34, 1947); `None` when either side has fewer
-    than two values."""
+    than two values.
+
+    Args:
+        num_new: as if there were so many new values that scatter as these do.
+    """
     first, second = mean(new), mean(old)
     if first is None or second is None:
         return None
-    parts = (first.standard_error**2, second.standard_error**2)
+    num_new = len(new) if num_new is None else num_new
+    parts = (stdev(new) ** 2 / num_new, second.standard_error**2)
     variance = sum(parts)
-    weights = parts[0] ** 2 / (len(new) - 1) + parts[1] ** 2 / (len(old) - 1)
+    weights = parts[0] ** 2 / (num_new - 1) + parts[1] ** 2 / (len(old) - 1)
     return Estimate(
         value=first.value - second.value,
         standard_error=math.sqrt(variance),
         # Without any scatter the question does not arise; the number is then never used.
-        degrees_of_freedom=variance**2 / weights if weights else len(new) + len(old) - 2,
+        degrees_of_freedom=variance**2 / weights if weights else num_new + len(old) - 2,
     )
 
 
@@ -132,7 +139,10 @@ def one_against_many(one: float, many: Sequence[float]) -> Estimate | None:
 
 
 def difference_of_loads(
-    new: Sequence[Sequence[float]], old: Sequence[Sequence[float]]
+    new: Sequence[Sequence[float]],
+    old: Sequence[Sequence[float]],
+    *,
+    num_new: int | None = None,
 ) -> Estimate | None:
     """The difference of two means of values that were taken in loads (engine starts).
 
@@ -140,16 +150,19 @@ def difference_of_loads(
     values wherever either side has two loads or more; a side with one load is then taken to scatter
     as the other's loads do. With one load on both sides only the scatter within is seen. `None`
     when no scatter is seen at all.
+
+    Args:
+        num_new: as if there were so many new load means, or values of the one new load.
     """
     new_means, old_means = [fmean(load) for load in new], [fmean(load) for load in old]
     if len(new) > 1 and len(old) > 1:
-        return welch(new_means, old_means)
+        return welch(new_means, old_means, num_new=num_new)
     if len(old) > 1:
         return one_against_many(new_means[0], old_means)
     if len(new) > 1:
         mirrored = one_against_many(old_means[0], new_means)
         return None if mirrored is None else replace(mirrored, value=-mirrored.value)
-    return welch(new[0], old[0])
+    return welch(new[0], old[0], num_new=num_new)
 
 
 def mean_of_loads(loads: Sequence[Sequence[float]]) -> Estimate | None:

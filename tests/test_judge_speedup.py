@@ -355,3 +355,14 @@ def test_more_passes_are_no_answer_to_a_few_slow_ones() -> None:
     values = (*(1.85,) * 13, *(1.0,) * 3)
     verdict = speedup_verdict(values, stored(speedup=2.0), level=0.2, looks=(8,))
     assert verdict.hint == "see what slowed those few passes, and run again"
+
+
+def test_the_smallest_drop_is_that_of_all_passes_though_few_were_needed() -> None:
+    """Had it fallen, the passes would have gone on."""
+    few = speedup_verdict(scattered(2.0, 0.03, 4), stored(speedup=2.0), looks=LOOKS)
+    alone = speedup_verdict(scattered(2.0, 0.03, 4), stored(speedup=2.0), looks=(2,))
+    assert few.kind == alone.kind == "passed"
+    assert few.smallest_drop is not None
+    assert alone.smallest_drop is not None
+    # Both less the 10% that may be lost anyway.
+    assert few.smallest_drop - 0.1 < 0.5 * (alone.smallest_drop - 0.1)

@@ -69,6 +69,15 @@ def test_welch_is_scipys(new: list[float], old: list[float], floor: float) -> No
     assert estimate.degrees_of_freedom == pytest.approx(expected.df, rel=1e-6)
 
 
+def test_welch_as_if_there_were_more_values() -> None:
+    """Twice as many that scatter alike are nearly the values twice over."""
+    more = known(welch(OTHERS, STEADY, num_new=10))
+    twice = known(welch(OTHERS * 2, STEADY))
+    assert more.value == pytest.approx(twice.value)
+    correction = math.sqrt(stdev(OTHERS) / stdev(OTHERS * 2))
+    assert more.standard_error == pytest.approx(twice.standard_error * correction**2, rel=0.01)
+
+
 @given(one=numbers, many=samples)
 def test_one_against_many_is_the_pooled_t_test_of_a_single_value(
     one: float, many: list[float]
