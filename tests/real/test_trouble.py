@@ -30,7 +30,7 @@ def test_a_worker_that_is_killed_while_it_generates(small_profile: Profile, tmp_
         victim: int | None = None
 
         def progress(self, text: str) -> None:
-            if self.victim is None and ": speculative engine, pass " in text:
+            if self.victim is None and ": speculative engine, block " in text:
                 self.victim = pair._engines["speculative"].pid
                 os.kill(self.victim, signal.SIGKILL)
 
