@@ -54,7 +54,7 @@ def gate(project: Path, *arguments: str) -> dict[str, Any]:
 
 def rows(report: dict[str, Any], number: int) -> list[tuple[str, ...]]:
     """A line for each workload."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for workload in report["profiles"][0]["workloads"]:
         acceptance, speedup = (workload["verdicts"][each] for each in ("acceptance", "speedup"))
         runs = workload["runs"]
