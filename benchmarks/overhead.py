@@ -119,8 +119,8 @@ def _warm_up(request: Mapping[str, Any]) -> dict[str, Any]:
 def run_gate(project: Path) -> dict[str, float]:
     """One session of the gate: all of it, and the part in which its engines generated.
 
-    Numbers that are to be stored get all passes, each time. Other plugins that happen to be installed
-    are left out: what they cost is not the gate's.
+    Numbers that are to be stored get all passes, each time. Other plugins that happen to be
+    installed are left out: what they cost is not the gate's.
     """
     command = [sys.executable, "-m", "pytest", *PLUGINS["pytest-specdec"], "suites"]
     done = timed(
