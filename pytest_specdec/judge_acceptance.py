@@ -75,7 +75,7 @@ def judge_acceptance(
     pairs = _pairs(measurement, comparable)
     if len(pairs) < max(len(measurement.prompts), len(comparable.acceptance.prompts)):
         others = ("the stored prompts are not those of the workload",)
-        return _alone(measurement, lines, between=others, rules=rules)
+        return _alone(measurement, _lines(measurement, None, rules), between=others, rules=rules)
     prefix = _prefix(pairs)
     judged = [_judged(each, pairs, rules) for each in lines]
     if (beginning := _judged_beginning(prefix, pairs, rules)) is not None:

@@ -444,9 +444,9 @@ def test_answers_that_nobody_could_repeat_are_never_exact() -> None:
 
 @pytest.mark.parametrize("names", [("p2",), ("p1", "p2"), ()])
 def test_stored_prompts_that_are_others_are_incomparable(names: tuple[str, ...]) -> None:
-    kept = stored(prompts=[prompt(name) for name in names])
+    kept = stored(rate=0.9, prompts=[prompt(name) for name in names])
     verdict = acceptance_verdict({}, kept)
-    assert verdict.kind == "incomparable"
+    assert (verdict.kind, verdict.stored) == ("incomparable", None)
     assert "the stored prompts are not those of the workload" in str(verdict)
 
 
