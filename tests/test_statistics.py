@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from statistics import fmean, stdev
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import nct, t, ttest_1samp, ttest_ind
+from scipy.stats import bootstrap, nct, t, ttest_1samp, ttest_ind
 
 from pytest_specdec.statistics import (
     Estimate,
@@ -209,6 +210,32 @@ def test_a_pooled_ratio_and_its_standard_error() -> None:
     expected = jackknife(lambda chosen: pooled(ACCEPTED, DRAFTED, chosen), 60)
     assert estimate.standard_error == pytest.approx(expected, rel=0.02)
     assert estimate.degrees_of_freedom == 59
+
+
+def test_standard_errors_of_ratios_are_those_of_scipys_bootstrap() -> None:
+    """Prompts are drawn again, each with all its counts."""
+
+    def log_change(old_above: Any, old_below: Any, new_above: Any, new_below: Any) -> float:
+        before = sum(old_above) / sum(old_below)
+        return math.log(sum(new_above) / sum(new_below) / before)
+
+    counted = (ACCEPTED, DRAFTED, NEW_ACCEPTED, NEW_DRAFTED)
+    alone = bootstrap(
+        counted[:2],
+        lambda above, below: sum(above) / sum(below),
+        paired=True,
+        vectorized=False,
+        n_resamples=2000,
+        random_state=3,
+    )
+    change = bootstrap(
+        counted, log_change, paired=True, vectorized=False, n_resamples=2000, random_state=3
+    )
+    paired = log_ratio_change((ACCEPTED, DRAFTED), (NEW_ACCEPTED, NEW_DRAFTED))
+    assert known(ratio(ACCEPTED, DRAFTED)).standard_error == pytest.approx(
+        alone.standard_error, rel=0.06
+    )
+    assert known(paired).standard_error == pytest.approx(change.standard_error, rel=0.06)
 
 
 def test_the_binomial_standard_error_is_far_too_small() -> None:
