@@ -142,6 +142,17 @@ def profile_of(scenario: Scenario) -> Profile:
     return replace(PROFILE, num_loads=scenario.num_loads, num_blocks=4)
 
 
+def rules_of(profile: Profile) -> Rules:
+    """What one of the session's cells is judged by, before any has failed."""
+    return Rules(
+        tolerances=profile.tolerances,
+        level=profile.tolerances.false_alarms / NUM_CELLS,
+        looks=looks_of(profile),
+        counts_loads=profile.num_loads > 1,
+        update_command="",
+    )
+
+
 def passes(
     scenario: Scenario, profile: Profile, made: random.Random, *, speedup: float
 ) -> Iterator[tuple[Role, Pass]]:
@@ -231,13 +242,7 @@ def gated(
 def session(scenario: Scenario, seed: int) -> Session:
     """Eight cells: each is stored, measured again, and judged with the others."""
     made, profile = random.Random(f"{scenario.name} {seed}"), profile_of(scenario)
-    rules = Rules(
-        tolerances=profile.tolerances,
-        level=profile.tolerances.false_alarms / NUM_CELLS,
-        looks=looks_of(profile),
-        counts_loads=profile.num_loads > 1,
-        update_command="",
-    )
+    rules = rules_of(profile)
     cases, point, compare_fail, num_passes = {}, [], [], 0
     for cell in range(NUM_CELLS):
         old = list(passes(scenario, profile, made, speedup=SPEEDUP))
@@ -365,12 +370,7 @@ def acceptance(change: Change, seed: int) -> tuple[Verdict, bool]:
         new.append(drafted(f"p{number:02}", other_ids, others, share * kept_chance(change.fall)))
     before, after = (of_answers(each) for each in (old, new))
     stored = stored_workload(before, PROVENANCE)
-    rules = Rules(
-        tolerances=PROFILE.tolerances,
-        level=PROFILE.tolerances.false_alarms / NUM_CELLS,
-        looks=looks_of(PROFILE),
-        update_command="",
-    )
+    rules = rules_of(PROFILE)
     case = Case(measurement=after, stored=stored, rules=rules)
     verdict = case.verdict("acceptance", rules.level)
     assert after.acceptance_rate is not None

@@ -17,7 +17,7 @@ from pytest_specdec.floors import Line, Minimum, Rules, line, obstacles, unmeasu
 from pytest_specdec.measurement import Measurement, PromptMeasurement
 from pytest_specdec.profile import Tolerances
 from pytest_specdec.statistics import Estimate, exponential, log_ratio_change
-from pytest_specdec.stored_baseline import NUM_DIGITS, StoredWorkload, rounded
+from pytest_specdec.stored_baseline import ROUNDING, StoredWorkload, rounded
 from pytest_specdec.trail import NO_PREFIX, CommonPrefix, common_prefix
 from pytest_specdec.verdict import DRAFT_COUNTERS, POWER, Verdict, VerdictKind, number, percent
 
@@ -210,7 +210,7 @@ def _judged(figure: Line, pairs: Sequence[Pair], rules: Rules) -> Judged:
         return Judged(figure=figure, kind="inconclusive")
     level = rules.level / len(FIGURES)
     estimate = replace(estimate, value=math.log(figure.now / figure.stored))
-    floor = math.log(figure.floor / figure.stored) - 10**-NUM_DIGITS if figure.floor else -math.inf
+    floor = math.log(figure.floor / figure.stored) - ROUNDING if figure.floor else -math.inf
     kind = "inconclusive"
     if estimate.p_below(floor) <= level:
         kind = "failed"

@@ -25,13 +25,11 @@ from pytest_specdec.statistics import (
     mean_of_loads,
     num_values_to_decide,
 )
-from pytest_specdec.stored_baseline import NUM_DIGITS, StoredSpeedup, StoredWorkload, rounded
+from pytest_specdec.stored_baseline import ROUNDING, StoredSpeedup, StoredWorkload, rounded
 from pytest_specdec.verdict import POWER, Verdict, VerdictKind, number
 
 Loads = tuple[tuple[float, ...], ...]
 PAIRS_PER_BLOCK = 2
-# On the log scale: what rounding may have taken from the stored figure.
-HALF_DIGIT = 10.0**-NUM_DIGITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +73,7 @@ def judge_speedup(
     between = obstacles(measurement, stored, rules.hardware_differences)
     before = None if stored is None or between else stored.speedup
     figure = _figure(speedup, before, rules)
-    compared = before if figure.minimum is None else None
+    compared = _compared(before, figure)
     look = _deciding(_looks(speedup.loads, compared, rules), figure)
     kind: VerdictKind = "passed" if figure.floor == 0 else look.kind(_log_floor(figure))
     moves = () if before is None else speedup_moves(speedup, before)
@@ -110,8 +108,7 @@ def is_decided(measurement: Measurement, stored: StoredWorkload | None, *, rules
         return True
     if _progress(speedup.loads, rules) not in rules.looks:
         return False
-    compared = before if figure.minimum is None else None
-    look = _deciding(_looks(speedup.loads, compared, rules), figure)
+    look = _deciding(_looks(speedup.loads, _compared(before, figure), rules), figure)
     return look.kind(_log_floor(figure)) != "inconclusive"
 
 
@@ -126,10 +123,19 @@ def _figure(speedup: Speedup, before: StoredSpeedup | None, rules: Rules) -> Lin
     )
 
 
+def _compared(before: StoredSpeedup | None, figure: Line) -> StoredSpeedup | None:
+    """The stored speedup whose scatter counts: none where the profile's minimum is the floor."""
+    return before if figure.minimum is None else None
+
+
+def _is_by_load(loads: Loads, rules: Rules) -> bool:
+    """Whether the schedule's unit is a load; else it is a block."""
+    return rules.counts_loads or len(loads) > 1
+
+
 def _progress(loads: Loads, rules: Rules) -> int:
     """How far the passes have come, in the unit of the schedule."""
-    by_load = rules.counts_loads or len(loads) > 1
-    return len(loads) if by_load else len(loads[0]) // PAIRS_PER_BLOCK
+    return len(loads) if _is_by_load(loads, rules) else len(loads[0]) // PAIRS_PER_BLOCK
 
 
 def _until(loads: Loads, look: int) -> Loads:
@@ -165,7 +171,6 @@ def _look(
     pass_level: float,
 ) -> Look:
     means = [fmean(load) for load in loads]
-    by_load = rules.counts_loads or len(loads) > 1
     at_the_end = None
     if before is None:
         estimate = mean_of_loads(loads)
@@ -173,7 +178,7 @@ def _look(
         # The difference's scatter around the figure of now: a stored figure that a person has
         # tightened is compared with as it stands.
         old = [load.log_ratios for load in before.loads]
-        last = rules.looks[-1] * (1 if by_load else PAIRS_PER_BLOCK)
+        last = rules.looks[-1] * (1 if _is_by_load(loads, rules) else PAIRS_PER_BLOCK)
         estimate, at_the_end = (
             None if found is None else replace(found, value=fmean(means))
             for found in (
@@ -204,7 +209,7 @@ def _log_floor(figure: Line) -> float:
     not below it."""
     if not figure.floor:
         return -math.inf
-    return math.log(figure.floor) - HALF_DIGIT
+    return math.log(figure.floor) - ROUNDING
 
 
 def _with_bounds(verdict: Verdict, look: Look, figure: Line, rules: Rules) -> Verdict:

@@ -1,4 +1,4 @@
-"""Statistics: pure functions on numbers; what they mean is said in `judge` and `verdict`.
+"""Statistics: pure functions on numbers; the judges say what they mean.
 
 An `Estimate` is a figure, its standard error and its degrees of freedom; every question a verdict
 asks is a question to one of them. Floor 3; imports nothing from the package. scipy is imported

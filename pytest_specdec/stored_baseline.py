@@ -17,6 +17,8 @@ from pytest_specdec.measurement import DraftsSource, PromptMeasurement
 
 SCHEMA_VERSION = 2
 NUM_DIGITS = 6
+# On a log scale: what rounding may have added to a stored figure.
+ROUNDING = 10.0**-NUM_DIGITS
 UPDATE_OPTION = "--update-baselines"
 
 Facts = Mapping[str, str | int | float | bool | None]
