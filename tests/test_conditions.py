@@ -1,7 +1,8 @@
-"""Conditions of several stretches, told as one."""
+"""What disturbed, and several stretches told as one."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -90,3 +91,73 @@ def test_what_disturbs_a_part_disturbs_the_whole_by_its_length_or_at_all() -> No
         found = together(stretches)
         assert found is not None
         assert disturbances(found, Limits()) == told
+
+
+@pytest.mark.parametrize("facts", [QUIET, UNKNOWN, replace(QUIET, throttle_reasons=("a", "b"))])
+def test_json_both_ways(facts: Conditions) -> None:
+    assert Conditions.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ()),
+        ({"device": "cpu"}, ()),
+        (
+            {"device": "cpu", "other_cpu_share": 0.38},
+            ("others used 38% of the CPU (limit 25%)",),
+        ),
+        (
+            {"device": "cpu", "other_cpu_share": 0.2512},
+            ("others used 25.1% of the CPU (limit 25%)",),
+        ),
+        ({"device": "cpu", "other_cpu_share": 0.25}, ()),
+        ({"device": "cpu", "other_cpu_share": None}, ()),
+        # A GPU's host has cores to spare.
+        ({"other_cpu_share": 0.38}, ()),
+        ({"throttle_reasons": ("GPU idle", "SW power cap", "applications clocks setting")}, ()),
+        ({"throttle_reasons": ("display clock setting", "reason 0x200", "sync boost")}, ()),
+        (
+            {"throttle_reasons": ("SW power cap", "SW thermal slowdown")},
+            ("the GPU throttled: SW thermal slowdown",),
+        ),
+        (
+            {"throttle_reasons": ("HW power brake slowdown", "HW slowdown")},
+            ("the GPU throttled: HW power brake slowdown, HW slowdown",),
+        ),
+        (
+            {"throttle_reasons": ("HW thermal slowdown",)},
+            ("the GPU throttled: HW thermal slowdown",),
+        ),
+        ({"other_gpu_processes": (900, 901)}, ("other processes on the GPU: 2",)),
+        (
+            {"sm_clock_mhz": (1410, 1980)},
+            ("SM clock between 1410 and 1980 MHz (spread limit 10%)",),
+        ),
+        ({"sm_clock_mhz": (1800, 2000)}, ()),
+        ({"sm_clock_mhz": (0, 0)}, ()),
+        (
+            {"other_gpu_processes": (900,), "sm_clock_mhz": (1000, 2000)},
+            (
+                "other processes on the GPU: 1",
+                "SM clock between 1000 and 2000 MHz (spread limit 10%)",
+            ),
+        ),
+    ],
+)
+def test_what_disturbed(changes: dict[str, Any], told: tuple[str, ...]) -> None:
+    assert disturbances(replace(QUIET, **changes), Limits()) == told
+
+
+def test_what_is_not_known_disturbed_nothing() -> None:
+    assert disturbances(UNKNOWN, Limits()) == ()
+    assert disturbances(replace(UNKNOWN, device="cpu"), Limits()) == ()
+
+
+def test_limits_are_the_users() -> None:
+    loaded = replace(QUIET, device="cpu", other_cpu_share=0.38, sm_clock_mhz=(1410, 1980))
+    assert disturbances(loaded, Limits(max_other_cpu_share=0.4, max_clock_spread=0.3)) == ()
+    assert disturbances(loaded, Limits(max_other_cpu_share=0.015, max_clock_spread=0.005)) == (
+        "others used 38% of the CPU (limit 1.5%)",
+        "SM clock between 1410 and 1980 MHz (spread limit 0.5%)",
+    )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -15,93 +14,12 @@ from typing import Any
 import pytest
 
 from pytest_specdec import observer as observing
-from pytest_specdec.conditions import DISTURBING_REASONS, Conditions, Limits, disturbances
+from pytest_specdec.conditions import DISTURBING_REASONS, Conditions
 from pytest_specdec.observer import Observer
 
 TICKS = os.sysconf("SC_CLK_TCK")
 ENGINE = 500
 OTHER = 900
-QUIET = Conditions(
-    device="gpu",
-    wall_s=10.0,
-    other_cpu_share=0.02,
-    load_average=1.5,
-    num_samples=20,
-    throttle_reasons=(),
-    other_gpu_processes=(),
-    sm_clock_mhz=(1965, 1980),
-)
-UNKNOWN = Conditions(device="gpu", wall_s=10.0)
-
-
-@pytest.mark.parametrize("facts", [QUIET, UNKNOWN, replace(QUIET, throttle_reasons=("a", "b"))])
-def test_json_both_ways(facts: Conditions) -> None:
-    assert Conditions.from_json(json.loads(json.dumps(facts.to_json()))) == facts
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({}, ()),
-        ({"device": "cpu"}, ()),
-        (
-            {"device": "cpu", "other_cpu_share": 0.38},
-            ("others used 38% of the CPU (limit 25%)",),
-        ),
-        (
-            {"device": "cpu", "other_cpu_share": 0.2512},
-            ("others used 25.1% of the CPU (limit 25%)",),
-        ),
-        ({"device": "cpu", "other_cpu_share": 0.25}, ()),
-        ({"device": "cpu", "other_cpu_share": None}, ()),
-        # A GPU's host has cores to spare.
-        ({"other_cpu_share": 0.38}, ()),
-        ({"throttle_reasons": ("GPU idle", "SW power cap", "applications clocks setting")}, ()),
-        ({"throttle_reasons": ("display clock setting", "reason 0x200", "sync boost")}, ()),
-        (
-            {"throttle_reasons": ("SW power cap", "SW thermal slowdown")},
-            ("the GPU throttled: SW thermal slowdown",),
-        ),
-        (
-            {"throttle_reasons": ("HW power brake slowdown", "HW slowdown")},
-            ("the GPU throttled: HW power brake slowdown, HW slowdown",),
-        ),
-        (
-            {"throttle_reasons": ("HW thermal slowdown",)},
-            ("the GPU throttled: HW thermal slowdown",),
-        ),
-        ({"other_gpu_processes": (900, 901)}, ("other processes on the GPU: 2",)),
-        (
-            {"sm_clock_mhz": (1410, 1980)},
-            ("SM clock between 1410 and 1980 MHz (spread limit 10%)",),
-        ),
-        ({"sm_clock_mhz": (1800, 2000)}, ()),
-        ({"sm_clock_mhz": (0, 0)}, ()),
-        (
-            {"other_gpu_processes": (900,), "sm_clock_mhz": (1000, 2000)},
-            (
-                "other processes on the GPU: 1",
-                "SM clock between 1000 and 2000 MHz (spread limit 10%)",
-            ),
-        ),
-    ],
-)
-def test_what_disturbed(changes: dict[str, Any], told: tuple[str, ...]) -> None:
-    assert disturbances(replace(QUIET, **changes), Limits()) == told
-
-
-def test_what_is_not_known_disturbed_nothing() -> None:
-    assert disturbances(UNKNOWN, Limits()) == ()
-    assert disturbances(replace(UNKNOWN, device="cpu"), Limits()) == ()
-
-
-def test_limits_are_the_users() -> None:
-    loaded = replace(QUIET, device="cpu", other_cpu_share=0.38, sm_clock_mhz=(1410, 1980))
-    assert disturbances(loaded, Limits(max_other_cpu_share=0.4, max_clock_spread=0.3)) == ()
-    assert disturbances(loaded, Limits(max_other_cpu_share=0.015, max_clock_spread=0.005)) == (
-        "others used 38% of the CPU (limit 1.5%)",
-        "SM clock between 1410 and 1980 MHz (spread limit 0.5%)",
-    )
 
 
 @dataclass
