@@ -99,6 +99,23 @@ class DraftCounters:
         return tuple(sentence for holds, sentence in laws if not holds)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens as an engine counted them, of one request or of one pass.
+
+    Attributes:
+        num_prompt_tokens: of the prompts.
+        num_generation_tokens: of the answers.
+        num_cached_tokens: of the prompts, found in the prefix cache.
+        num_preemptions: times that a request lost its place in the KV cache; an engine's alone.
+    """
+
+    num_prompt_tokens: int
+    num_generation_tokens: int
+    num_cached_tokens: int = 0
+    num_preemptions: int = 0
+
+
 def total(counters: Iterable[DraftCounters]) -> DraftCounters:
     """The sum over requests, passes or data-parallel engines."""
     result = DraftCounters()

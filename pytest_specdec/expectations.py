@@ -15,7 +15,7 @@ from pytest_specdec.json_schemas import JsonSchema, SchemaDefect, check_schema
 from pytest_specdec.request_fields import Place, is_text
 from pytest_specdec.sql_tables import DdlDefect, can_explain, dialects, explain, read_tables
 
-EXPECT_FIELDS = frozenset({"json_schema", "sql"})
+EXPECT_FIELDS = frozenset({"json_schema", "sql", "refused"})
 SQL_FIELDS = frozenset({"dialect", "ddl", "statement"})
 SQL_STATEMENTS = frozenset({"select", "insert", "update", "delete"})
 JSON_OBJECT: Mapping[str, Any] = {"type": "object"}
@@ -42,6 +42,13 @@ def read_expectations(
     """What `expect` and the request, already checked, declare a valid answer to be."""
     fields = place.check_object("expect", expect)
     place.check_keys("`expect`", fields, EXPECT_FIELDS)
+    if not isinstance(fields.get("refused", False), bool):
+        raise place.wrong("expect.refused", fields["refused"], "true or false")
+    if fields.get("refused") and len(fields) > 1:
+        raise place.refusal(
+            "`expect.refused` stands beside another expectation",
+            hint="a request that is refused has no answer to expect anything of",
+        )
     sql = _read_sql(place, fields["sql"]) if "sql" in fields else None
     return _read_json_schema(place, request, fields), sql
 

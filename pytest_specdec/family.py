@@ -14,10 +14,10 @@ from pytest_specdec.floors import Rules
 from pytest_specdec.judge_acceptance import judge_acceptance
 from pytest_specdec.judge_speedup import judge_speedup
 from pytest_specdec.measurement import Measurement
-from pytest_specdec.profile import METRICS, Metric
 from pytest_specdec.statistics import holm
 from pytest_specdec.stored_baseline import StoredWorkload
 from pytest_specdec.verdict import Verdict
+from pytest_specdec.workload import METRICS, Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

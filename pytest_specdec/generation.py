@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pytest_specdec.conditions import Conditions
-from pytest_specdec.counters import DraftCounters, total
+from pytest_specdec.counters import DraftCounters, Usage, total
 
 Role = Literal["baseline", "speculative"]
 ROLES: tuple[Role, Role] = ("baseline", "speculative")
@@ -34,6 +34,10 @@ class Generation:
         tpot_ms: mean time per output token after the first; `None` for answers of one token.
         drafts: this request's draft counters; `None` where the engine does not tell them apart,
             which is never the same as zero.
+        usage: tokens as the engine counted them; `None` where it did not.
+        logprobs: natural-log probability of each token, `None` for a token that has none; `None`
+            altogether where the prompt did not ask.
+        others: token ids of the further answers that `n` asked for.
     """
 
     prompt_id: str
@@ -46,6 +50,9 @@ class Generation:
     ttft_ms: float
     tpot_ms: float | None
     drafts: DraftCounters | None
+    usage: Usage | None = None
+    logprobs: tuple[float | None, ...] | None = None
+    others: tuple[tuple[int, ...], ...] = ()
 
     @property
     def num_steps(self) -> int:
@@ -57,7 +64,7 @@ class Generation:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Generation:
-        drafts = data["drafts"]
+        drafts, usage, logprobs = (data.get(key) for key in ("drafts", "usage", "logprobs"))
         return cls(
             **{
                 **data,
@@ -65,6 +72,9 @@ class Generation:
                 "token_ids": tuple(data["token_ids"]),
                 "step_tokens": tuple(data["step_tokens"]),
                 "drafts": None if drafts is None else counters_from_json(drafts),
+                "usage": None if usage is None else Usage(**usage),
+                "logprobs": None if logprobs is None else tuple(logprobs),
+                "others": tuple(map(tuple, data.get("others", ()))),
             }
         )
 
@@ -77,11 +87,13 @@ class Pass:
         generations: in the workload's order.
         wall_s: first request in to last token out, in seconds.
         drafts: growth of the engine's own counters over the pass; `None` without speculation.
+        usage: growth of the engine's own token counters; `None` where they were not read.
     """
 
     generations: tuple[Generation, ...]
     wall_s: float
     drafts: DraftCounters | None
+    usage: Usage | None = None
 
     @property
     def num_output_tokens(self) -> int:
@@ -108,11 +120,12 @@ class Pass:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Pass:
-        drafts = data["drafts"]
+        drafts, usage = data["drafts"], data.get("usage")
         return cls(
             generations=tuple(Generation.from_json(each) for each in data["generations"]),
             wall_s=data["wall_s"],
             drafts=None if drafts is None else counters_from_json(drafts),
+            usage=None if usage is None else Usage(**usage),
         )
 
 
@@ -154,6 +167,87 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenScore:
+    """One token under an engine's own distribution, given everything before it.
+
+    Attributes:
+        token_id: the token scored.
+        text: the token as text.
+        logprob: its natural-log probability.
+        rank: 1 for the most likely token.
+        argmax_token_id: the most likely token there.
+        argmax_text: that token as text.
+        argmax_logprob: its natural-log probability.
+    """
+
+    token_id: int
+    text: str
+    logprob: float
+    rank: int
+    argmax_token_id: int
+    argmax_text: str
+    argmax_logprob: float
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TokenScore:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retake:
+    """Both engines' answers to a workload's prompts once more, under other circumstances; not
+    timed.
+
+    Attributes:
+        circumstance: what is different, as the workload's `again` names it.
+        baseline, speculative: one pass each; `None` where the engine cannot be brought there.
+        missing: why there is no pass; `None` where there is one.
+    """
+
+    circumstance: str
+    baseline: Pass | None
+    speculative: Pass | None
+    missing: str | None = None
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Retake:
+        passes = {role: data[role] and Pass.from_json(data[role]) for role in ROLES}
+        return cls(circumstance=data["circumstance"], missing=data["missing"], **passes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescored:
+    """One sampled answer under the baseline engine's distribution.
+
+    Attributes:
+        role: whose answer it is.
+        scores: one for each of its tokens.
+    """
+
+    role: Role
+    prompt_id: str
+    scores: tuple[TokenScore, ...]
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Rescored:
+        scores = tuple(TokenScore.from_json(each) for each in data["scores"])
+        return cls(role=data["role"], prompt_id=data["prompt_id"], scores=scores)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What an engine did with a prompt that is to be refused under speculation.
+
+    Attributes:
+        said: the engine's reason; `None` where it answered.
+    """
+
+    role: Role
+    prompt_id: str
+    said: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPair:
     """Both engines' runs over one workload: what checks and measurement read.
 
@@ -162,6 +256,10 @@ class RunPair:
             speculative, baseline (ABBA).
         num_loads: engine starts that the passes were taken in, equally many in each.
         conditions: what else went on, for each stretch of passes.
+        retakes: the prompts answered again, under other circumstances.
+        rescored: the sampled answers of the first passes, as the baseline engine sees them.
+        refusals: what both engines did with the prompts that are to be refused; those are in no
+            pass.
     """
 
     baseline: Run
@@ -169,6 +267,9 @@ class RunPair:
     order: tuple[Role, ...]
     num_loads: int = 1
     conditions: tuple[Conditions, ...] = ()
+    retakes: tuple[Retake, ...] = ()
+    rescored: tuple[Rescored, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def passes_per_load(self) -> int:
@@ -194,30 +295,10 @@ class RunPair:
             order=tuple(data["order"]),
             num_loads=data["num_loads"],
             conditions=tuple(Conditions.from_json(each) for each in data["conditions"]),
+            retakes=tuple(Retake.from_json(each) for each in data["retakes"]),
+            rescored=tuple(Rescored.from_json(each) for each in data["rescored"]),
+            refusals=tuple(Refusal(**each) for each in data["refusals"]),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenScore:
-    """One token under an engine's own distribution, given everything before it.
-
-    Attributes:
-        token_id: the token scored.
-        text: the token as text.
-        logprob: its natural-log probability.
-        rank: 1 for the most likely token.
-        argmax_token_id: the most likely token there.
-        argmax_text: that token as text.
-        argmax_logprob: its natural-log probability.
-    """
-
-    token_id: int
-    text: str
-    logprob: float
-    rank: int
-    argmax_token_id: int
-    argmax_text: str
-    argmax_logprob: float
 
 
 def counters_from_json(data: Mapping[str, Any]) -> DraftCounters:

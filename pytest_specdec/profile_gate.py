@@ -32,11 +32,11 @@ from pytest_specdec.hardware import Hardware
 from pytest_specdec.judge_speedup import is_decided
 from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
-from pytest_specdec.profile import Metric, Profile
+from pytest_specdec.profile import Profile
 from pytest_specdec.report.facts import ABSENT, ProfileReport, Update, WorkloadReport
 from pytest_specdec.stored_baseline import Provenance, StoredBaseline, StoredWorkload
 from pytest_specdec.verdict import Outcome, Verdict, outcome
-from pytest_specdec.workload import Workload
+from pytest_specdec.workload import Metric, Workload
 
 UPGRADED = ("vllm", "torch", "driver")
 

@@ -77,6 +77,12 @@ def is_text(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
+def _is_bias(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        key.isdecimal() and _is_number(each, -100, 100) for key, each in value.items()
+    )
+
+
 def _number(low: float, high: float) -> _Rule:
     return _Rule(
         must_be=f"a number from {low:g} to {high:g}", holds=lambda v: _is_number(v, low, high)
@@ -89,7 +95,7 @@ _TOKENS = _Rule(
     must_be="a list of at least one token id",
     holds=lambda v: _is_list(v, lambda each: is_int(each, least=0)),
 )
-_SAMPLING: Mapping[str, _Rule] = {
+_SAMPLING: dict[str, _Rule] = {
     "max_tokens": _COUNT,
     "min_tokens": _Rule(must_be="an integer of at least 0", holds=lambda v: is_int(v, least=0)),
     "temperature": _number(0, 2),
@@ -114,9 +120,24 @@ _SAMPLING: Mapping[str, _Rule] = {
     ),
     "bad_words": _TEXTS,
     "allowed_token_ids": _TOKENS,
+    "min_p": _number(0, 1),
+    "logit_bias": _Rule(
+        must_be="an object of numbers from -100 to 100 by token id", holds=_is_bias
+    ),
+    "logprobs": _Rule(must_be="an integer of at least 0", holds=lambda v: is_int(v, least=0)),
+    "n": _COUNT,
+}
+_PROMPT: dict[str, _Rule] = {
+    # Ours: how many tokens of the context window the prompt leaves; its last message is repeated.
+    "context_left": _COUNT,
 }
 SAMPLING_FIELDS = frozenset(_SAMPLING)
-REQUEST_FIELDS = SAMPLING_FIELDS | {"messages", "response_format", "structured_outputs"}
+REQUEST_FIELDS = SAMPLING_FIELDS | {
+    "messages",
+    "response_format",
+    "structured_outputs",
+    *_PROMPT,
+}
 
 
 def check_request(place: Place, request: Mapping[str, Any]) -> None:
@@ -128,7 +149,7 @@ def check_request(place: Place, request: Mapping[str, Any]) -> None:
         raise place.refusal(
             "`max_tokens` is missing", hint="add it to the prompt or to the header's `defaults`"
         )
-    for key, rule in _SAMPLING.items():
+    for key, rule in (_SAMPLING | _PROMPT).items():
         if key in request and not rule.holds(request[key]):
             raise place.wrong(key, request[key], rule.must_be)
     if request.get("min_tokens", 0) > request["max_tokens"]:

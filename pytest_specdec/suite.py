@@ -19,11 +19,10 @@ import pytest
 from pytest_specdec.assessment import check_names
 from pytest_specdec.errors import InconclusiveWarning, SpecdecError
 from pytest_specdec.fixtures import message_only
-from pytest_specdec.profile import Metric
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.session import GateSession
 from pytest_specdec.verdict import Outcome
-from pytest_specdec.workload import Workload, read_workload
+from pytest_specdec.workload import Metric, Workload, read_workload
 
 
 class WorkloadFile(pytest.File):

@@ -8,7 +8,8 @@ One JSON object a line. An optional first line describes the workload and gives 
 A prompt's fields are merged over `defaults`: a key of the prompt replaces the whole value of the
 default. Blank lines are skipped. What a prompt declares decides which checks it gets:
 `response_format` and `structured_outputs` constrain the engine, `expect` says what a valid answer
-is. Floor 0: imports only its own floor.
+is. `gated` and `again` in the header say what else is done with the prompts. Floor 0: imports only
+its own floor.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
+from pytest_specdec.errors import did_you_mean
 from pytest_specdec.expectations import SqlExpectation, read_expectations
 from pytest_specdec.json_schemas import JsonSchema
 from pytest_specdec.json_text import JsonError, loads, shortened
@@ -43,7 +45,25 @@ __all__ = [
 
 PROMPT_FIELDS = REQUEST_FIELDS | {"id", "expect"}
 HEADER_FIELDS = frozenset({"workload", "defaults"})
-WORKLOAD_FIELDS = frozenset({"description", "concurrency"})
+WORKLOAD_FIELDS = frozenset({"description", "concurrency", "gated", "again"})
+
+Metric = Literal["acceptance", "speedup"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+
+CIRCUMSTANCES = (
+    "warm-prefix-cache",
+    "not-streamed",
+    "under-preemption",
+    "after-long-request",
+    "after-aborts",
+    "after-sleep",
+)
+"""What `again` may name beside `N-in-flight`: both engines answer the prompts once more under each,
+and nothing may change."""
+
+# Sampled answers that are the model's own distribution: nothing cuts, bends or bars a token.
+_OWN_DISTRIBUTION = frozenset({"messages", "max_tokens", "temperature", "seed", "stop", "n"})
+_IN_FLIGHT = re.compile(r"([1-9][0-9]{0,3})-in-flight")
 
 _ID = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -58,6 +78,7 @@ class Prompt:
         json_schema: the JSON Schema a valid answer satisfies, or `None`. `expect.json_schema`
             declares it, or else `response_format`, whose type `json_object` means any object.
         sql: what a valid SQL answer is, or `None`.
+        is_refused: whether the speculative engine must refuse the request.
         line: where it stands in its file, 1-based.
     """
 
@@ -66,6 +87,7 @@ class Prompt:
     json_schema: JsonSchema | None
     sql: SqlExpectation | None
     line: int
+    is_refused: bool = False
 
     @property
     def is_constrained(self) -> bool:
@@ -78,6 +100,16 @@ class Prompt:
         A workload that says nothing of temperature means 0."""
         return not self.request.get("temperature", 0)
 
+    @property
+    def is_seeded(self) -> bool:
+        """Whether a sampled answer must repeat itself."""
+        return not self.is_greedy and "seed" in self.request
+
+    @property
+    def is_own_distribution(self) -> bool:
+        """Whether each token is drawn from the model's own probabilities, as they are."""
+        return self.request.get("temperature") == 1 and self.request.keys() <= _OWN_DISTRIBUTION
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
@@ -89,6 +121,9 @@ class Workload:
         description: one line for reports.
         concurrency: requests in flight; exactly this many while enough prompts are left.
         prompts: in file order; at least one.
+        gated: the metrics that may fail the build, of those that the profile gates. Without any,
+            each engine answers once and nothing is timed.
+        again: circumstances under which the prompts are answered once more.
     """
 
     name: str
@@ -96,11 +131,23 @@ class Workload:
     description: str
     concurrency: int
     prompts: tuple[Prompt, ...]
+    gated: tuple[Metric, ...] = METRICS
+    again: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> tuple[Prompt, ...]:
+        """The prompts that are answered: all but those to be refused."""
+        return tuple(prompt for prompt in self.prompts if not prompt.is_refused)
+
+    def concurrency_in(self, circumstance: str) -> int:
+        """Requests in flight under a circumstance."""
+        match = _IN_FLIGHT.fullmatch(circumstance)
+        return self.concurrency if match is None else int(match[1])
 
     @property
     def digest(self) -> str:
         """SHA-256 over everything sent to the engine: equal digests are comparable numbers."""
-        sent = [self.concurrency, [[prompt.id, prompt.request] for prompt in self.prompts]]
+        sent = [self.concurrency, [[prompt.id, prompt.request] for prompt in self.asked]]
         return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).hexdigest()
 
     def prompt(self, prompt_id: str) -> Prompt:
@@ -142,6 +189,8 @@ def read_workload(path: Path) -> Workload:
         description=about.get("description", ""),
         concurrency=about.get("concurrency", 1),
         prompts=tuple(prompts.values()),
+        gated=tuple(about.get("gated", METRICS)),
+        again=tuple(about.get("again", ())),
     )
 
 
@@ -186,8 +235,32 @@ def _check_header(place: Place, header: Mapping[str, Any]) -> None:
         raise place.wrong("workload.description", about["description"], "a string")
     if not is_int(about.get("concurrency", 1), least=1):
         raise place.wrong("workload.concurrency", about["concurrency"], "an integer of at least 1")
+    _check_names(place, "gated", about.get("gated", []), known=METRICS)
+    again = about.get("again", [])
+    _check_names(place, "again", again, known=CIRCUMSTANCES, pattern=_IN_FLIGHT)
     defaults = place.check_object("defaults", header.get("defaults", {}))
     place.check_keys("`defaults`", defaults, PROMPT_FIELDS - {"id"})
+
+
+def _check_names(
+    place: Place,
+    key: str,
+    value: object,
+    *,
+    known: tuple[str, ...],
+    pattern: re.Pattern[str] | None = None,
+) -> None:
+    """Refuses what is no list of distinct known names."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise place.wrong(f"workload.{key}", value, "a list of names")
+    for each in value:
+        if each not in known and not (pattern and pattern.fullmatch(each)):
+            names = (*known, "8-in-flight") if pattern else known
+            raise place.refusal(
+                f"unknown name in `workload.{key}`: `{each}`", hint=did_you_mean(each, names)
+            )
+    if len({*value}) < len(value):
+        raise place.wrong(f"workload.{key}", value, "names that are all different")
 
 
 def _read_prompt(place: Place, own: Mapping[str, Any], defaults: Mapping[str, Any]) -> Prompt:
@@ -210,4 +283,5 @@ def _read_prompt(place: Place, own: Mapping[str, Any], defaults: Mapping[str, An
         json_schema=json_schema,
         sql=sql,
         line=place.line,
+        is_refused=bool(fields.get("expect", {}).get("refused")),
     )

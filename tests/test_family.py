@@ -7,7 +7,8 @@ import pytest
 
 from pytest_specdec.family import Case, judge_family
 from pytest_specdec.measurement import Measurement
-from pytest_specdec.profile import Metric, Tolerances
+from pytest_specdec.profile import Tolerances
+from pytest_specdec.workload import Metric
 from tests.measured import counters, measurement, rules, speedup, stored
 
 BOTH: tuple[Metric, ...] = get_args(Metric)

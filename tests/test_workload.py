@@ -293,7 +293,7 @@ def test_refuses_a_prompt_without(tmp_path: Path, key: str) -> None:
         ({"expect": []}, "`expect` must be an object"),
         (
             {"expect": {"json": {}}},
-            "unknown key in `expect`: `json`\nhint: known here: `json_schema`, `sql`",
+            "unknown key in `expect`: `json`\nhint: known here: `json_schema`, `refused`, `sql`",
         ),
     ],
 )

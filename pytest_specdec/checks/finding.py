@@ -1,4 +1,4 @@
-"""A finding: one prompt's defect, with the evidence.
+"""A finding: a defect of one prompt's answers or of a whole workload's, with the evidence.
 
 `str` of it is the failure text; `dataclasses.asdict` of it is its JSON form. Floor 2: imports
 nothing from the package.
@@ -11,23 +11,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One prompt's defect.
+    """A defect.
 
     Attributes:
         kind: what it is, in a word or three, such as `truncated` or `divergence`; reports group by
             it.
-        prompt_id: the prompt's `id` in its workload.
+        prompt_id: the prompt's `id` in its workload; `None` for a defect of the whole workload.
         facts: the evidence, one fact a line.
         hint: what to do next; `None` where there is nothing better than the facts.
     """
 
     kind: str
-    prompt_id: str
+    prompt_id: str | None
     facts: tuple[str, ...]
     hint: str | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.kind}: `{self.prompt_id}`", *(f"  {fact}" for fact in self.facts)]
+        head = self.kind if self.prompt_id is None else f"{self.kind}: `{self.prompt_id}`"
+        lines = [head, *(f"  {fact}" for fact in self.facts)]
         if self.hint is not None:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)

@@ -11,8 +11,9 @@ from pytest_specdec.engines.protocol import EngineFacts
 from pytest_specdec.floors import Line
 from pytest_specdec.generation import Role
 from pytest_specdec.hardware import Hardware
-from pytest_specdec.profile import Metric, Profile
+from pytest_specdec.profile import Profile
 from pytest_specdec.verdict import Verdict
+from pytest_specdec.workload import Metric
 
 STORED = "stored"
 NOT_GATED = "not gated"

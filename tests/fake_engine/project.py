@@ -24,7 +24,7 @@ import sqlglot.optimizer  # noqa: F401
 import pytest_specdec.session
 import pytest_specdec.stored_entries
 import pytest_specdec.suite  # noqa: F401
-from pytest_specdec.profile import METRICS
+from pytest_specdec.workload import METRICS
 
 ENGINE = Path(__file__).with_name("engine.py")
 DYING_S = 5.0

@@ -13,11 +13,11 @@ from pytest_specdec.checks.finding import Finding
 from pytest_specdec.engines.protocol import EngineFacts
 from pytest_specdec.floors import Line
 from pytest_specdec.hardware import Hardware
-from pytest_specdec.profile import METRICS, Profile
+from pytest_specdec.profile import Profile
 from pytest_specdec.report.facts import ProfileReport, Update, WorkloadReport
 from pytest_specdec.report.summary import summary_lines
 from pytest_specdec.verdict import Verdict
-from pytest_specdec.workload import Prompt, Workload
+from pytest_specdec.workload import METRICS, Prompt, Workload
 from tests.measured import COUNTERS, measurement
 from tests.said import generation, pair, walk
 
