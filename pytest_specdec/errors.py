@@ -10,7 +10,9 @@
         |-- EngineUnavailable   the interpreter cannot import vLLM
         |-- EngineStartError    the engine did not load
         |-- EngineDied          the engine's process ended
-        `-- EngineTimeout       the engine fell silent
+        |-- EngineTimeout       the engine fell silent, or takes longer than it may
+        |-- RequestRefused      vLLM does not take a request; the engine goes on
+        `-- CircumstanceUnsupported  the engine cannot be brought there; it goes on
 
 and one warning, `InconclusiveWarning`.
 
@@ -73,7 +75,15 @@ class EngineDied(EngineError):
 
 
 class EngineTimeout(EngineError):
-    """The engine fell silent for longer than it may."""
+    """The engine fell silent for longer than it may, or took longer than it may."""
+
+
+class RequestRefused(EngineError):
+    """vLLM does not take a request; the engine is unharmed."""
+
+
+class CircumstanceUnsupported(EngineError):
+    """The engine cannot be brought under a circumstance that a workload names."""
 
 
 class InconclusiveWarning(UserWarning):

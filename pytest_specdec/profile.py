@@ -97,6 +97,9 @@ class Timeouts:
     silence_s: float = _at_least(
         1, 120.0, "the longest silence while it generates or scores, in seconds"
     )
+    pass_s: float = _at_least(
+        1, 3600.0, "the longest that one pass may take, silent or not, in seconds"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

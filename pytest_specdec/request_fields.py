@@ -154,6 +154,11 @@ def check_request(place: Place, request: Mapping[str, Any]) -> None:
             raise place.wrong(key, request[key], rule.must_be)
     if request.get("min_tokens", 0) > request["max_tokens"]:
         raise place.wrong("min_tokens", request["min_tokens"], "at most `max_tokens`")
+    if request.get("n", 1) > 1 and not request.get("temperature", 0):
+        raise place.refusal(
+            f"`n` is {request['n']} at temperature 0",
+            hint="vLLM takes it above temperature 0 alone: greedy answers are all the same",
+        )
     if "response_format" in request and "structured_outputs" in request:
         raise place.refusal(
             "`response_format` and `structured_outputs` are both given", hint="keep one of them"

@@ -182,6 +182,11 @@ def read_workload(path: Path) -> Workload:
                 hint=f"line {prompts[prompt.id].line} has it; an id names one prompt",
             )
         prompts[prompt.id] = prompt
+    if all(prompt.is_refused for prompt in prompts.values()):
+        raise objects[0][0].refusal(
+            "the workload holds no prompt that is answered",
+            hint="put the prompts that are to be refused beside others",
+        )
     about = header.get("workload", {})
     return Workload(
         name=path.stem,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -16,15 +16,26 @@ from pytest_specdec.conditions import Conditions
 from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.engines.protocol import EngineFacts, Progress
 from pytest_specdec.errors import (
+    CircumstanceUnsupported,
     ConfigError,
     EngineDied,
     EngineError,
     EngineStartError,
     EngineTimeout,
     EngineUnavailable,
+    RequestRefused,
     SpecdecError,
 )
-from pytest_specdec.generation import ROLES, Pass, Role, Run, RunPair
+from pytest_specdec.generation import (
+    ROLES,
+    Pass,
+    Refusal,
+    Rescored,
+    Retake,
+    Role,
+    Run,
+    RunPair,
+)
 from pytest_specdec.model_files import check_folder, check_vocabulary
 from pytest_specdec.observer import Observer
 from pytest_specdec.profile import Profile
@@ -63,15 +74,29 @@ class Taken:
         passes: in the order taken.
         num_loads: loads that are complete.
         conditions: what else went on, for each stretch of passes.
+        again: by circumstance and role a pass, or why there is none.
+        rescored: the sampled answers of the first passes, scored by the baseline engine.
+        refusals: what became of the prompts that are to be refused.
     """
 
     passes: tuple[tuple[Role, Pass], ...] = ()
     num_loads: int = 0
     conditions: tuple[Conditions, ...] = ()
+    again: Mapping[tuple[str, Role], Pass | str] = field(default_factory=dict)
+    rescored: tuple[Rescored, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
 
     def of(self, role: Role) -> tuple[Pass, ...]:
         """One engine's passes."""
         return tuple(each for whose, each in self.passes if whose == role)
+
+    @property
+    def retakes(self) -> tuple[Retake, ...]:
+        """One for each circumstance."""
+        return tuple(
+            _retake(circumstance, [self.again[circumstance, role] for role in ROLES])
+            for circumstance in dict.fromkeys(name for name, _ in self.again)
+        )
 
 
 class EnginePair:
@@ -243,6 +268,8 @@ class EnginePair:
                 for role in ROLES:
                     for each in waiting:
                         self._guarded(each, partial(self._take_half, role))
+            for each in waiting:
+                self._guarded(each, self._rescore)
 
     def _guarded(self, workload: Workload, take: Callable[[Workload], None]) -> None:
         """A workload whose requests are refused does not keep the others from running."""
@@ -257,6 +284,9 @@ class EnginePair:
 
     def _take_blocks(self, workload: Workload) -> None:
         """One load's ABBA blocks, until they are enough."""
+        if not workload.gated:
+            self._take_once(workload)
+            return
         blocks = self.profile.num_blocks
         self._announce(workload, f"up to {len(ABBA) * blocks} passes")
         for role in ROLES:
@@ -265,14 +295,29 @@ class EnginePair:
             self._add_passes(workload, ABBA, f"block {block + 1} of {blocks}")
             if self.profile.num_loads == 1 and self._is_enough(workload):
                 break
+        for role in ROLES:
+            self._take_again(role, workload)
+        self._end_load(workload)
+
+    def _take_once(self, workload: Workload) -> None:
+        """One pass of each engine, which nobody times; two where an answer must repeat itself."""
+        if workload.path in self._taken:
+            return  # by an earlier load
+        order = ABBA if any(prompt.is_seeded for prompt in workload.asked) else ROLES
+        self._announce(workload, f"{len(order)} passes, not timed")
+        self._add_passes(workload, order, "not timed")
+        for role in ROLES:
+            self._take_again(role, workload)
         self._end_load(workload)
 
     def _take_half(self, role: Role, workload: Workload) -> None:
         """One engine's passes of a load, all of them at once."""
-        order = [each for each in ABBA * self.profile.num_blocks if each == role]
+        num_blocks = self.profile.num_blocks if workload.gated else 1
+        order = [each for each in ABBA * num_blocks if each == role]
         self._announce(workload, f"{len(order)} passes of the {role} engine")
         self._warm_up(role, workload)
         self._add_passes(workload, order, "all its passes")
+        self._take_again(role, workload)
         if role == ROLES[-1]:
             self._end_load(workload)
 
@@ -289,6 +334,53 @@ class EnginePair:
             passes=(*before.passes, *passes),
             conditions=(*before.conditions, self._observer.stop()),
         )
+
+    def _take_again(self, role: Role, workload: Workload) -> None:
+        """The workload's prompts once more under each of its circumstances, in the first load, and
+        the prompts that are to be refused."""
+        taken = self._taken[workload.path]
+        if taken.num_loads:
+            return
+        again = dict(taken.again)
+        for circumstance in workload.again:
+            try:
+                again[circumstance, role] = self._walk(
+                    role, workload, circumstance, circumstance=circumstance
+                )
+            except CircumstanceUnsupported as error:
+                again[circumstance, role] = str(error)
+        refusals = tuple(
+            Refusal(role=role, prompt_id=prompt.id, said=self._refusal(role, prompt))
+            for prompt in workload.prompts
+            if prompt.is_refused
+        )
+        self._taken[workload.path] = replace(
+            taken, again=again, refusals=(*taken.refusals, *refusals)
+        )
+
+    def _refusal(self, role: Role, prompt: Prompt) -> str | None:
+        """What the engine says to a prompt that it is to refuse; `None` if it answers."""
+        try:
+            self.engine(role).generate([prompt], concurrency=1)
+        except RequestRefused as error:
+            return str(error)
+        return None
+
+    def _rescore(self, workload: Workload) -> None:
+        """Asks the baseline engine about the sampled answers of both engines' first passes."""
+        taken = self._taken[workload.path]
+        sampled = [prompt for prompt in workload.asked if prompt.is_own_distribution]
+        if taken.rescored or not sampled:
+            return
+        self._announce(workload, "the baseline engine scores the sampled answers")
+        engine = self.engine("baseline")
+        rescored = []
+        for role in ROLES:
+            for prompt in sampled:
+                answer = taken.of(role)[0].generation(prompt.id)
+                scores = engine.score(answer.prompt_token_ids, answer.token_ids)
+                rescored.append(Rescored(role=role, prompt_id=prompt.id, scores=scores))
+        self._taken[workload.path] = replace(taken, rescored=tuple(rescored))
 
     def _end_load(self, workload: Workload) -> None:
         taken = self._taken[workload.path]
@@ -310,24 +402,34 @@ class EnginePair:
             order=tuple(role for role, _ in taken.passes),
             num_loads=max(1, taken.num_loads),
             conditions=taken.conditions,
+            retakes=taken.retakes,
+            rescored=taken.rescored,
+            refusals=taken.refusals,
         )
 
     def _announce(self, workload: Workload, what: str) -> None:
         self._watch.phase(
-            f"{workload.name}: {what} over {len(workload.prompts)} prompts, "
+            f"{workload.name}: {what} over {len(workload.asked)} prompts, "
             f"{workload.concurrency} in flight"
         )
 
-    def _walk(self, role: Role, workload: Workload, which: str) -> Pass:
+    def _walk(
+        self, role: Role, workload: Workload, which: str, *, circumstance: str | None = None
+    ) -> Pass:
         what = f"{workload.name}: {role} engine, {which}"
-        progress = self._progress(what, len(workload.prompts))
+        progress = self._progress(what, len(workload.asked))
 
         def watched(facts: Mapping[str, int]) -> None:
             self._observer.sample()
             progress(facts)
 
         return self.engine(role).generate(
-            workload.prompts, concurrency=workload.concurrency, progress=watched
+            workload.asked,
+            concurrency=workload.concurrency
+            if circumstance is None
+            else workload.concurrency_in(circumstance),
+            circumstance=circumstance,
+            progress=watched,
         )
 
     def _warm_up(self, role: Role, workload: Workload) -> None:
@@ -335,9 +437,9 @@ class EnginePair:
         engine = self.engine(role)
         what = f"{workload.name}: warming up the {role} engine"
         engine.generate(
-            [_shortened(prompt) for prompt in workload.prompts],
+            [_shortened(prompt) for prompt in workload.asked],
             concurrency=workload.concurrency,
-            progress=self._progress(what, len(workload.prompts)),
+            progress=self._progress(what, len(workload.asked)),
         )
 
     def _progress(self, what: str, num_prompts: int) -> Progress:
@@ -367,6 +469,14 @@ class EnginePair:
         ):
             return
         check_vocabulary(engine.folder(self.profile.target_model), engine.folder(draft))
+
+
+def _retake(circumstance: str, taken: Sequence[Pass | str]) -> Retake:
+    baseline, speculative = (each if isinstance(each, Pass) else None for each in taken)
+    missing = next((each for each in taken if isinstance(each, str)), None)
+    return Retake(
+        circumstance=circumstance, baseline=baseline, speculative=speculative, missing=missing
+    )
 
 
 def _shortened(prompt: Prompt) -> Prompt:

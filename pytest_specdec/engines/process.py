@@ -16,12 +16,14 @@ from typing import Any, BinaryIO
 from pytest_specdec.engines.pipe import Pipe, PipeClosed, PipeGarbled, PipeSilent
 from pytest_specdec.engines.protocol import EngineFacts, Progress
 from pytest_specdec.errors import (
+    CircumstanceUnsupported,
     ConfigError,
     EngineDied,
     EngineError,
     EngineStartError,
     EngineTimeout,
     EngineUnavailable,
+    RequestRefused,
     SpecdecError,
 )
 from pytest_specdec.generation import Pass, Role, TokenScore
@@ -143,7 +145,12 @@ class ProcessEngine:
         return self._facts
 
     def generate(
-        self, prompts: Sequence[Prompt], *, concurrency: int, progress: Progress | None = None
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        concurrency: int,
+        circumstance: str | None = None,
+        progress: Progress | None = None,
     ) -> Pass:
         reply = self._call(
             "generate",
@@ -152,6 +159,7 @@ class ProcessEngine:
             progress,
             requests=[prompt.request for prompt in prompts],
             concurrency=concurrency,
+            circumstance=circumstance,
         )
         return Pass.from_json(
             {
@@ -248,8 +256,10 @@ class ProcessEngine:
         **arguments: Any,
     ) -> Any:
         self._doing = doing
+        deadline = time.monotonic() + self._profile.timeouts.pass_s
         self._send(operation, silence_s, **arguments)
-        return self._reply(silence_s, progress)
+        # Loading has a limit of its own, and is silent until it is over.
+        return self._reply(silence_s, progress, None if operation == "load" else deadline)
 
     def _send(self, operation: str, silence_s: float, **arguments: Any) -> None:
         self._num_unanswered += 1
@@ -258,13 +268,20 @@ class ProcessEngine:
         except (PipeClosed, PipeSilent) as error:
             raise self._gone(error, silence_s) from None
 
-    def _reply(self, silence_s: float, progress: Progress | None = None) -> Any:
+    def _reply(
+        self,
+        silence_s: float,
+        progress: Progress | None = None,
+        deadline: float | None = None,
+    ) -> Any:
         while True:
             message = self._receive(silence_s)
             # Replies come in the order of the commands; an earlier one's is still to come when its
             # caller was interrupted.
             is_own = self._num_unanswered == 1
             if "progress" in message:
+                if deadline is not None and time.monotonic() > deadline:
+                    raise self._too_slow(message["progress"])
                 if is_own and progress is not None:
                     progress(message["progress"])
                 continue
@@ -310,9 +327,23 @@ class ProcessEngine:
             )
         if kind == "request":
             self._doing = "idle"
-            return EngineError(f"the {self} refused a request: {message}")
+            return RequestRefused(f"the {self} refused a request: {message}")
+        if kind == "unsupported":
+            self._doing = "idle"
+            return CircumstanceUnsupported(f"the {self}: {message}")
         self._kill()
         return self._failure(f"the {self} failed while {self._doing}: {message}\n{self._log()}")
+
+    def _too_slow(self, progress: Mapping[str, int]) -> EngineTimeout:
+        """The error for a worker that goes on and on; ends it."""
+        self._kill()
+        so_far = ", ".join(f"{name} {count}" for name, count in sorted(progress.items()))
+        return EngineTimeout(
+            f"the {self} took more than {self._profile.timeouts.pass_s:g} s while {self._doing}, "
+            f"and was ended; so far: {so_far}\n{self._log()}",
+            hint="if the work is that long, raise the profile's `timeouts.pass_s`; if it was not "
+            "before, the engine has become slower",
+        )
 
     def _garbled(self, said: str) -> EngineError:
         """The error for a worker that says what is no message of ours; ends it."""

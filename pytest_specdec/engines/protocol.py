@@ -38,9 +38,19 @@ class Engine(Protocol):
     def facts(self) -> EngineFacts: ...
 
     def generate(
-        self, prompts: Sequence[Prompt], *, concurrency: int, progress: Progress | None = None
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        concurrency: int,
+        circumstance: str | None = None,
+        progress: Progress | None = None,
     ) -> Pass:
-        """Answers all prompts in a closed loop, exactly `concurrency` in flight."""
+        """Answers all prompts in a closed loop, exactly `concurrency` in flight.
+
+        Args:
+            circumstance: one of `workload.CIRCUMSTANCES`; raises CircumstanceUnsupported where the
+                engine cannot be brought there.
+        """
         ...
 
     def score(

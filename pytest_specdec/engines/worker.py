@@ -30,14 +30,18 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
 PROGRESS_INTERVAL_S = 0.5
+LONG_ANSWER_TOKENS = 8
+NUM_BURSTS = 3
+BURST_SIZE = 8
 RESOLVED = (
     "model_config.dtype",
     "model_config.max_model_len",
+    "model_config.hf_text_config.vocab_size",
     "model_config.enforce_eager",
     "model_config.quantization",
     "scheduler_config.async_scheduling",
@@ -75,34 +79,76 @@ class Engine:
         self._engine = llm.llm_engine
         self._tokenizer = llm.get_tokenizer()
         self._num_requests = 0
+        self._events = Events(self, llm)
 
     def generate(
-        self, requests: Sequence[Mapping[str, Any]], concurrency: int, progress: Progress
+        self,
+        requests: Sequence[Mapping[str, Any]],
+        concurrency: int,
+        circumstance: str | None,
+        progress: Progress,
     ) -> dict[str, Any]:
         """One pass in a closed loop: exactly `concurrency` requests in flight while any wait.
 
         The prefix cache is emptied first, so that no pass gains from an earlier one.
+
+        Args:
+            circumstance: what is to be different, `None` for nothing.
         """
-        prepared = [(self._token_ids(each), self._sampling_params(each)) for each in requests]
-        self._llm.reset_prefix_cache()
+        streamed = circumstance != "not-streamed"
+        prepared = [
+            (self._token_ids(each), self._sampling_params(each, streamed)) for each in requests
+        ]
+        if circumstance is not None:
+            self._events.bring_about(circumstance, prepared)
+        if circumstance != "warm-prefix-cache":
+            self._llm.reset_prefix_cache()
+        fillers: list[str] = []
+        if circumstance == "under-preemption":
+            fillers = self._events.fill_cache([ids for ids, _ in prepared[:concurrency]])
         counted = [self._draft_counters()]
+        usage = self._usage()
+        start = time.perf_counter()
+        try:
+            answers = self._answers(prepared, concurrency, counted, progress)
+        finally:
+            self._engine.abort_request(fillers)
+        wall_s = time.perf_counter() - start
+        counted.append(self._draft_counters())
+        generations = [answer.to_json() for answer in answers]
+        if len(counted) == len(generations) + 1:
+            # Older vLLM counts for the whole engine only; alone, the engine is the request.
+            for answer, (before, after) in zip(generations, pairwise(counted), strict=True):
+                answer["drafts"] = answer["drafts"] or _grown(after, before)
+        return {
+            "generations": generations,
+            "wall_s": wall_s,
+            "drafts": _grown(counted[-1], counted[0]),
+            "usage": {name: count - usage[name] for name, count in self._usage().items()},
+        }
+
+    def _answers(
+        self,
+        prepared: Sequence[tuple[Sequence[int], Any]],
+        concurrency: int,
+        counted: list[dict[str, Any] | None],
+        progress: Progress,
+    ) -> list[Answer]:
+        """The answers in order; alone in flight, `counted` gets the counters between them."""
         pending = deque(range(len(prepared)))
         answers: dict[int, Answer] = {}
         in_flight: dict[str, Answer] = {}
-        told_at = start = time.perf_counter()
+        told_at = time.perf_counter()
         try:
             while pending or in_flight:
                 while pending and len(in_flight) < concurrency:
                     index = pending.popleft()
                     token_ids, params = prepared[index]
-                    request_id = self._add(token_ids, params)
+                    request_id = self.add(token_ids, params)
                     answers[index] = in_flight[request_id] = Answer(token_ids)
-                for output in self._engine.step():
-                    in_flight[output.request_id].add(output)
-                    if output.finished:
-                        del in_flight[output.request_id]
-                        if concurrency == 1 and pending and not _tells_drafts(output):
-                            counted.append(self._draft_counters())
+                ended = [self._is_last(output, in_flight) for output in self._engine.step()]
+                if any(ended) and concurrency == 1 and pending:
+                    counted.append(self._draft_counters())
                 if time.perf_counter() - told_at >= PROGRESS_INTERVAL_S:
                     told_at = time.perf_counter()
                     progress(
@@ -112,15 +158,18 @@ class Engine:
         finally:
             # A refused prompt must not leave the others running into the next pass.
             self._engine.abort_request(list(in_flight))
-        wall_s = time.perf_counter() - start
-        counted.append(self._draft_counters())
-        generations = [answers[index].to_json() for index in range(len(prepared))]
-        if len(counted) == len(generations) + 1:
-            # Older vLLM counts for the whole engine only; alone, the engine is the request.
-            for answer, (before, after) in zip(generations, pairwise(counted), strict=True):
-                answer["drafts"] = answer["drafts"] or _grown(after, before)
-        drafts = _grown(counted[-1], counted[0])
-        return {"generations": generations, "wall_s": wall_s, "drafts": drafts}
+        return [answers[index] for index in range(len(prepared))]
+
+    @staticmethod
+    def _is_last(output: Any, in_flight: dict[str, Answer]) -> bool:
+        """Adds an output to its answer; whether it ended one whose drafts vLLM does not tell."""
+        if output.request_id not in in_flight:
+            return False  # it only fills the cache
+        in_flight[output.request_id].add(output)
+        if not output.finished:
+            return False
+        del in_flight[output.request_id]
+        return not _tells_drafts(output)
 
     def score(self, prompt_token_ids: Sequence[int], token_ids: Sequence[int]) -> list[Any]:
         """Each of `token_ids` under this engine's distribution, from one prefill.
@@ -132,7 +181,7 @@ class Engine:
 
         sequence = [*prompt_token_ids, *token_ids]
         params = SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=1, detokenize=True)
-        request_id = self._add(sequence, params)
+        request_id = self.add(sequence, params)
         scored: Sequence[Mapping[int, Any]] = ()
         while self._engine.has_unfinished_requests():
             for output in self._engine.step():
@@ -155,22 +204,32 @@ class Engine:
         except Exception as error:
             raise Refused("request", f"the chat template failed: {error}") from error
         # transformers 5 answers a mapping where 4 answered the list itself.
-        return list(encoded["input_ids"] if isinstance(encoded, Mapping) else encoded)
+        token_ids = list(encoded["input_ids"] if isinstance(encoded, Mapping) else encoded)
+        if "context_left" not in request:
+            return token_ids
+        length = self._engine.vllm_config.model_config.max_model_len - request["context_left"]
+        if length < len(token_ids):
+            raise Refused("request", f"`context_left` of the prompt's {len(token_ids)} tokens")
+        said = self._tokenizer.encode(request["messages"][-1]["content"], add_special_tokens=False)
+        return [*_repeated(said, length - len(token_ids)), *token_ids]
 
-    def _sampling_params(self, request: Mapping[str, Any]) -> Any:
+    def _sampling_params(self, request: Mapping[str, Any], streamed: bool) -> Any:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
         given = {key: value for key, value in request.items() if key not in NOT_SAMPLING}
         fields = {"temperature": 0, **given}
+        if "logit_bias" in given:  # JSON has no other keys than strings
+            fields["logit_bias"] = {int(key): bias for key, bias in given["logit_bias"].items()}
+        kind = RequestOutputKind.DELTA if streamed else RequestOutputKind.FINAL_ONLY
         try:
             if (constraint := _constraint(request)) is not None:
                 fields["structured_outputs"] = constraint
-            return SamplingParams(**fields, output_kind=RequestOutputKind.DELTA)
+            return SamplingParams(**fields, output_kind=kind)
         except _refusals() as error:
             raise Refused("request", f"vLLM refused the sampling parameters: {error}") from error
 
-    def _add(self, token_ids: Sequence[int], params: Any) -> str:
+    def add(self, token_ids: Sequence[int], params: Any) -> str:
         request_id = f"specdec-{self._num_requests}"
         self._num_requests += 1
         try:
@@ -200,6 +259,106 @@ class Engine:
                 counted[name] += metric.value
         return counted if seen else None
 
+    def _usage(self) -> dict[str, int]:
+        """vLLM's cumulative token counters, summed over data-parallel engines."""
+        names = {
+            "vllm:prompt_tokens": "num_prompt_tokens",
+            "vllm:generation_tokens": "num_generation_tokens",
+            "vllm:num_preemptions": "num_preemptions",
+        }
+        counted = dict.fromkeys(names.values(), 0)
+        for metric in self._llm.get_metrics():
+            if metric.name in names:
+                counted[names[metric.name]] += int(metric.value)
+        return counted
+
+
+class Events:
+    """What can be done to an engine before or while it answers."""
+
+    def __init__(self, engine: Engine, llm: Any) -> None:
+        self._ours = engine
+        self._llm = llm
+        self._engine = llm.llm_engine
+        config = self._engine.vllm_config
+        self._max_model_len: int = config.model_config.max_model_len
+        self._max_num_seqs: int = config.scheduler_config.max_num_seqs
+        self._can_sleep = bool(getattr(config.model_config, "enable_sleep_mode", False))
+        self._cache = config.cache_config
+
+    def bring_about(self, circumstance: str, prepared: Sequence[tuple[Sequence[int], Any]]) -> None:
+        """What is done before the pass; most circumstances need nothing."""
+        if circumstance == "after-long-request":
+            longest = max((token_ids for token_ids, _ in prepared), key=len)
+            length = self._max_model_len - LONG_ANSWER_TOKENS
+            self._ours.add(_repeated(longest, length), self._params(LONG_ANSWER_TOKENS))
+            self._finish()
+        elif circumstance == "after-aborts":
+            for _ in range(NUM_BURSTS):
+                self._abort_a_burst([token_ids for token_ids, _ in prepared])
+        elif circumstance == "after-sleep":
+            if not self._can_sleep:
+                raise Refused(
+                    "unsupported", "this engine cannot sleep: its `enable_sleep_mode` is not set"
+                )
+            self._llm.sleep(level=1)
+            self._llm.wake_up()
+
+    def fill_cache(self, first: Sequence[Sequence[int]]) -> list[str]:
+        """Starts requests that leave the KV cache room for the first prompts and little more, so
+        that answering them takes a place from one of them; waits until all are running."""
+        block, blocks = self._cache.block_size, self._cache.num_gpu_blocks
+        own = sum(len(token_ids) // block + 1 for token_ids in first)
+        num_tokens = (blocks - 1 - own) * block  # vLLM keeps one block for itself
+        growth = 4 * block
+        size = self._max_model_len - growth
+        num_fillers = -(-num_tokens // size) if size > 0 else 0
+        if num_tokens < block or not 0 < num_fillers <= self._max_num_seqs - len(first):
+            raise Refused(
+                "unsupported",
+                f"the KV cache of {blocks} blocks of {block} tokens cannot be filled beside "
+                f"{len(first)} prompts by requests of {size} tokens, {self._max_num_seqs} at once\n"
+                "hint: a smaller `num_gpu_blocks_override` or a larger `max_num_seqs` in "
+                "`engine_args` lets it be",
+            )
+        longest = max(first, key=len)
+        each = num_tokens // num_fillers
+        ids = [
+            # Turned round, each begins differently: no two share cached blocks.
+            self._ours.add(_repeated(longest, each, start=number + 1), self._params(growth))
+            for number in range(num_fillers)
+        ]
+        running: set[str] = set()
+        while len(running) < num_fillers and self._engine.has_unfinished_requests():
+            running |= {output.request_id for output in self._engine.step()}
+        return ids
+
+    def _abort_a_burst(self, prompts: Sequence[Sequence[int]]) -> None:
+        ids = [
+            self._ours.add(prompts[number % len(prompts)], self._params(LONG_ANSWER_TOKENS))
+            for number in range(min(self._max_num_seqs, BURST_SIZE))
+        ]
+        for _ in range(3):  # some have answered in part by then, and some may still wait
+            self._engine.step()
+        self._engine.abort_request(ids)
+        self._finish()
+
+    def _finish(self) -> None:
+        while self._engine.has_unfinished_requests():
+            self._engine.step()
+
+    @staticmethod
+    def _params(num_tokens: int) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        return SamplingParams(
+            temperature=0,
+            max_tokens=num_tokens,
+            ignore_eos=True,
+            output_kind=RequestOutputKind.DELTA,
+        )
+
 
 class Answer:
     """One request's answer as it grows, chunk by chunk."""
@@ -209,15 +368,27 @@ class Answer:
         self.token_ids: list[int] = []
         self._text: list[str] = []
         self._step_tokens: list[int] = []
+        self._logprobs: list[float | None] = []
+        self._others: dict[int, list[int]] = {}
         self._last: Any = None
 
     def add(self, output: Any) -> None:
-        completion = output.outputs[0]
+        for completion in output.outputs:
+            self._add(completion)
+        if output.outputs and output.outputs[0].index == 0:
+            self._last = output
+
+    def _add(self, completion: Any) -> None:
+        if completion.index > 0:
+            self._others.setdefault(completion.index, []).extend(completion.token_ids)
+            return
         self.token_ids.extend(completion.token_ids)
         self._text.append(completion.text)
         if completion.token_ids:
             self._step_tokens.append(len(completion.token_ids))
-        self._last = output
+        if completion.logprobs is not None:
+            pairs = zip_longest(completion.token_ids, completion.logprobs)
+            self._logprobs.extend(_own_logprob(token_id, told) for token_id, told in pairs)
 
     def to_json(self) -> dict[str, Any]:
         completion = self._last.outputs[0]
@@ -234,6 +405,13 @@ class Answer:
             "ttft_ms": times.first_token_latency * 1000,
             "tpot_ms": decode_s / num_decoded * 1000 if num_decoded > 0 else None,
             "drafts": _request_drafts(getattr(completion, "spec_decode_metrics", None)),
+            "usage": {
+                "num_prompt_tokens": len(self._last.prompt_token_ids),
+                "num_generation_tokens": times.num_generation_tokens,
+                "num_cached_tokens": self._last.num_cached_tokens or 0,
+            },
+            "logprobs": self._logprobs or None,
+            "others": [self._others[index] for index in sorted(self._others)],
         }
 
 
@@ -246,7 +424,7 @@ def _refusals() -> tuple[type[Exception], ...]:
     return TypeError, ValueError, VLLMClientError
 
 
-NOT_SAMPLING = frozenset({"messages", "response_format", "structured_outputs"})
+NOT_SAMPLING = frozenset({"messages", "response_format", "structured_outputs", "context_left"})
 
 
 def _constraint(request: Mapping[str, Any]) -> Any:
@@ -260,6 +438,17 @@ def _constraint(request: Mapping[str, Any]) -> Any:
     if response_format["type"] == "json_object":
         return StructuredOutputsParams(json_object=True)
     return StructuredOutputsParams(json=response_format["json_schema"]["schema"])
+
+
+def _repeated(token_ids: Sequence[int], length: int, *, start: int = 0) -> list[int]:
+    """As many tokens as asked for, the given ones over and over."""
+    return [token_ids[(start + number) % len(token_ids)] for number in range(length)]
+
+
+def _own_logprob(token_id: int | None, told: Mapping[int, Any] | None) -> float | None:
+    """The token's own log-probability among those told for its place; `None` if it is not."""
+    own = None if token_id is None or told is None else told.get(token_id)
+    return None if own is None else own.logprob
 
 
 def _tells_drafts(output: Any) -> bool:
@@ -442,7 +631,10 @@ class Worker:
             raise Refused("failed", f"`{operation}` needs a loaded engine")
         if operation == "generate":
             return self._engine.generate(
-                command["requests"], command["concurrency"], self._progress
+                command["requests"],
+                command["concurrency"],
+                command["circumstance"],
+                self._progress,
             )
         if operation == "score":
             return self._engine.score(command["prompt_token_ids"], command["token_ids"])
