@@ -69,8 +69,8 @@ def find_divergence(runs: RunPair, prompt_id: str) -> Divergence | None:
     A pass that differs from the same engine's first pass is told as that: the engine does not
     repeat itself, with or without speculation.
     """
-    first = (runs.run(role).passes[0].generation(prompt_id) for role in ROLES)
-    return find_unrepeated(runs, prompt_id) or _compare(*first, where="the engines")
+    own, other = (runs.run(role).passes[0].generation(prompt_id) for role in ROLES)
+    return find_unrepeated(runs, prompt_id) or _compare(own, other, where="the engines")
 
 
 def find_unrepeated(runs: RunPair, prompt_id: str) -> Divergence | None:
