@@ -35,7 +35,7 @@ def check_again(
         acceptance_rate_drop: the fall that is allowed, as a share of the first pass's rate.
         validity: the checks that a constrained prompt's answers are held to.
     """
-    undone = not_brought_about(runs, retake)
+    undone = not_brought_about(workload, runs, retake)
     if undone is not None or retake.baseline is None or retake.speculative is None:
         return undone
     where = in_words(retake.circumstance)
@@ -109,10 +109,8 @@ def _invalid(
     where: str,
     validity: Callable[[Prompt], Mapping[str, Check]],
 ) -> Finding | None:
-    answered = {each.prompt_id for each in speculative.generations}
     for prompt in workload.asked:
-        checks = validity(prompt) if prompt.is_constrained and prompt.id in answered else {}
-        for check in checks.values():
+        for check in validity(prompt).values() if prompt.is_constrained else ():
             found = judge_validity(
                 prompt,
                 baseline=baseline.generation(prompt.id),

@@ -5,8 +5,9 @@ Floor 2: imports from the floors below and its own.
 
 from __future__ import annotations
 
-from pytest_specdec.checks.finding import Finding
-from pytest_specdec.generation import Pass, Retake, RunPair
+from pytest_specdec.checks.finding import Finding, at_most
+from pytest_specdec.generation import ROLES, Pass, Retake, RunPair
+from pytest_specdec.workload import Workload
 
 WORDS = {
     "warm-prefix-cache": "with a warm prefix cache",
@@ -23,12 +24,14 @@ def in_words(circumstance: str) -> str:
     return WORDS.get(circumstance) or f"with {circumstance.replace('-', ' ')}"
 
 
-def not_brought_about(runs: RunPair, retake: Retake) -> Finding | None:
-    """The finding of a retake that tests nothing: there is none, or nothing was different.
-    `None` where the engine does not count what would show it."""
+def not_brought_about(workload: Workload, runs: RunPair, retake: Retake) -> Finding | None:
+    """The finding of a retake that tests nothing: there is none, it is not whole, or nothing was
+    different. `None` where the engine does not count what would show a difference."""
     hint: str | None = None
     if retake.baseline is None or retake.speculative is None:
         fact = f"not asked again {in_words(retake.circumstance)}: {retake.missing}"
+    elif (unanswered := _unanswered(workload, retake.baseline, retake.speculative)) is not None:
+        fact = f"{in_words(retake.circumstance)}: {unanswered}"
     elif retake.circumstance == "warm-prefix-cache" and _is_cold(runs, retake.speculative):
         fact = f"{in_words(retake.circumstance)}: no more prompt tokens cached than without"
         hint = (
@@ -44,6 +47,15 @@ def not_brought_about(runs: RunPair, retake: Retake) -> Finding | None:
     else:
         return None
     return Finding(kind="not brought about", prompt_id=None, facts=(fact,), hint=hint)
+
+
+def _unanswered(workload: Workload, *passes: Pass) -> str | None:
+    for role, walk in zip(ROLES, passes, strict=True):
+        answered = {each.prompt_id for each in walk.generations}
+        missing = [f"`{prompt.id}`" for prompt in workload.asked if prompt.id not in answered]
+        if missing:
+            return f"not answered by the {role} engine: {', '.join(at_most(missing))}"
+    return None
 
 
 def _is_cold(runs: RunPair, again: Pass) -> bool:

@@ -74,7 +74,9 @@ def _answers(prompt: Prompt, answer: Generation) -> Finding | None:
             return Finding(
                 kind="answers differ",
                 prompt_id=prompt.id,
-                facts=(f"greedy answers 1 and {number} of {asked} differ first at {position}",),
+                facts=(
+                    f"greedy answers 1 and {number} of {asked} differ first at token {position}",
+                ),
                 hint="greedy answers to one prompt are the same; look at what the batch shares",
             )
     return None
