@@ -15,6 +15,7 @@ from pytest_specdec.counters import DraftCounters, Usage, total
 
 Role = Literal["baseline", "speculative"]
 ROLES: tuple[Role, Role] = ("baseline", "speculative")
+DraftsSource = Literal["request", "engine"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,15 @@ class Pass:
     def num_steps(self) -> int:
         """Steps summed over requests: decode steps plus one prefill for each request."""
         return sum(generation.num_steps for generation in self.generations)
+
+    @property
+    def counted(self) -> tuple[DraftCounters | None, DraftsSource | None]:
+        """Draft counts and who counted: every request its own, or else the engine; `None` twice
+        where neither did."""
+        known = [each.drafts for each in self.generations if each.drafts is not None]
+        if known and len(known) == len(self.generations):
+            return total(known), "request"
+        return self.drafts, None if self.drafts is None else "engine"
 
     @property
     def output_tokens_per_s(self) -> float:

@@ -11,15 +11,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
 
-from pytest_specdec.counters import DraftCounters, total
-from pytest_specdec.generation import Generation, Pass, Run, RunPair
+from pytest_specdec.counters import DraftCounters
+from pytest_specdec.generation import DraftsSource, Generation, Run, RunPair
 from pytest_specdec.speedup import Speedup, speedup_of, why_no_speedup
 from pytest_specdec.trail import trail_of
 from pytest_specdec.workload import Workload
-
-DraftsSource = Literal["request", "engine"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +117,7 @@ class Measurement:
 def measure(workload: Workload, runs: RunPair) -> Measurement:
     """The figures of one workload, from both engines' passes over it."""
     first = runs.speculative.passes[0]
-    drafts, drafts_source = _drafts_of(first)
+    drafts, drafts_source = first.counted
     drafted = not is_nothing_drafted(drafts)
     sampled = {prompt.id for prompt in workload.prompts if not prompt.is_greedy}
     missing = why_no_speedup(runs) if drafted else "the speculative engine drafted nothing"
@@ -149,16 +146,6 @@ def is_nothing_drafted(drafts: DraftCounters | None) -> bool:
 def token_digest(token_ids: Sequence[int]) -> str:
     """16 hex digits that tell answers apart without storing them."""
     return hashlib.sha256(json.dumps(list(token_ids)).encode()).hexdigest()[:16]
-
-
-def _drafts_of(walk: Pass) -> tuple[DraftCounters | None, DraftsSource | None]:
-    per_request = [generation.drafts for generation in walk.generations]
-    known = [drafts for drafts in per_request if drafts is not None]
-    if known and len(known) == len(per_request):
-        return total(known), "request"
-    if walk.drafts is not None:
-        return walk.drafts, "engine"
-    return None, None
 
 
 def _prompt(generation: Generation, *, is_greedy: bool) -> PromptMeasurement:

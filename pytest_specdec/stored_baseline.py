@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pytest_specdec.counters import DraftCounters
-from pytest_specdec.generation import counters_from_json
-from pytest_specdec.measurement import DraftsSource, PromptMeasurement
+from pytest_specdec.generation import DraftsSource, counters_from_json
+from pytest_specdec.measurement import PromptMeasurement
 
 SCHEMA_VERSION = 2
 NUM_DIGITS = 6

@@ -8,8 +8,8 @@ from typing import Any
 
 from pytest_specdec.counters import DraftCounters
 from pytest_specdec.floors import Rules
+from pytest_specdec.generation import DraftsSource
 from pytest_specdec.measurement import (
-    DraftsSource,
     EngineMeasurement,
     Measurement,
     PromptMeasurement,

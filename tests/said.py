@@ -1,12 +1,43 @@
-"""What engines said, for tests: answers, passes and runs, every part settable by name."""
+"""What engines were asked and said, for tests: prompts, answers, passes and runs, every part
+settable by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from pytest_specdec.counters import DraftCounters
+from pytest_specdec.counters import DraftCounters, Usage
 from pytest_specdec.generation import Generation, Pass, Role, Run, RunPair
+from pytest_specdec.workload import Prompt, Workload
+
+
+def prompt(prompt_id: str = "one", **request: Any) -> Prompt:
+    """A greedy prompt, unless `temperature` is among the request's fields."""
+    fields = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 24, **request}
+    return Prompt(id=prompt_id, request=fields, json_schema=None, sql=None, line=2)
+
+
+def workload(*prompts: Prompt) -> Workload:
+    return Workload(
+        name="code",
+        path=Path("code.jsonl"),
+        description="",
+        concurrency=1,
+        prompts=prompts or (prompt(),),
+    )
+
+
+def drafts(*accepted: int, size: int = 4) -> DraftCounters:
+    """Drafts of `size` tokens, of which so many were accepted."""
+    return DraftCounters(
+        num_drafts=len(accepted),
+        num_draft_tokens=size * len(accepted),
+        num_accepted_tokens=sum(accepted),
+        num_accepted_tokens_per_pos=tuple(
+            sum(each > position for each in accepted) for position in range(size)
+        ),
+    )
 
 
 def generation(
@@ -27,9 +58,12 @@ def generation(
 
 
 def walk(
-    *generations: Generation, drafts: DraftCounters | None = None, wall_s: float = 1.0
+    *generations: Generation,
+    drafts: DraftCounters | None = None,
+    wall_s: float = 1.0,
+    usage: Usage | None = None,
 ) -> Pass:
-    return Pass(generations=generations, wall_s=wall_s, drafts=drafts)
+    return Pass(generations=generations, wall_s=wall_s, drafts=drafts, usage=usage)
 
 
 def run(role: Role, *passes: Pass) -> Run:

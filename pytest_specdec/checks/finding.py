@@ -6,6 +6,7 @@ nothing from the package.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -32,3 +33,9 @@ class Finding:
         if self.hint is not None:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
+
+
+def at_most(facts: Sequence[str], limit: int = 5) -> tuple[str, ...]:
+    """The first facts, and how many more there are."""
+    more = len(facts) - limit
+    return (*facts[:limit], f"and {more} more") if more > 0 else tuple(facts)

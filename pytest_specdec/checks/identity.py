@@ -6,6 +6,7 @@ engine is evidence that is asked for afterwards, and only then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -68,14 +69,27 @@ def find_divergence(runs: RunPair, prompt_id: str) -> Divergence | None:
     A pass that differs from the same engine's first pass is told as that: the engine does not
     repeat itself, with or without speculation.
     """
-    first = {role: runs.run(role).passes[0].generation(prompt_id) for role in ROLES}
+    own, other = (runs.run(role).passes[0].generation(prompt_id) for role in ROLES)
+    return find_unrepeated(runs, prompt_id) or _compare(own, other, where="the engines")
+
+
+def find_unrepeated(runs: RunPair, prompt_id: str) -> Divergence | None:
+    """The first difference between one engine's first pass and another pass of the same engine."""
     for role in ROLES:
-        for number, again in enumerate(runs.run(role).passes[1:], start=2):
-            where = f"the {role} engine's passes 1 and {number}"
-            found = _compare(first[role], again.generation(prompt_id), where)
+        first, *others = (each.generation(prompt_id) for each in runs.run(role).passes)
+        for number, other in enumerate(others, start=2):
+            found = _compare(first, other, where=f"the {role} engine's passes 1 and {number}")
             if found is not None:
                 return found
-    return _compare(first["baseline"], first["speculative"], "the engines")
+    return None
+
+
+def first_difference(first: Sequence[int], second: Sequence[int]) -> int | None:
+    """The position of the first token that differs, be it that one answer has ended."""
+    for position, (own, other) in enumerate(zip_longest(first, second)):
+        if own != other:
+            return position
+    return None
 
 
 def divergence_finding(
@@ -116,11 +130,10 @@ def divergence_finding(
 
 
 def _compare(first: Generation, second: Generation, where: str) -> Divergence | None:
-    pairs = zip_longest(first.token_ids, second.token_ids)
-    for position, (own, other) in enumerate(pairs):
-        if own != other:
-            return Divergence(position=position, baseline=first, other=second, where=where)
-    return None
+    position = first_difference(first.token_ids, second.token_ids)
+    if position is None:
+        return None
+    return Divergence(position=position, baseline=first, other=second, where=where)
 
 
 def _token(token_id: int | None, score: TokenScore | None) -> str:

@@ -1,0 +1,88 @@
+"""Whether an answer is what its request asked: that holds for each answer by itself, sampled or
+not, on both engines.
+
+How an answer ended is `honoured_end`'s, what it holds is `honoured_content`'s. Floor 2: imports
+from the floors below and its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.honoured_content import content_not_honoured
+from pytest_specdec.checks.honoured_end import end_not_honoured
+from pytest_specdec.generation import Generation
+from pytest_specdec.workload import Prompt
+
+DECLARING = frozenset(
+    {
+        "stop",
+        "stop_token_ids",
+        "min_tokens",
+        "ignore_eos",
+        "allowed_token_ids",
+        "bad_words",
+        "n",
+        "context_left",
+    }
+)
+
+
+def declares_anything(prompt: Prompt) -> bool:
+    """Whether the request asks, beyond `max_tokens`, what can be seen in an answer."""
+    return not DECLARING.isdisjoint(prompt.request)
+
+
+def check_honoured(
+    prompt: Prompt, generation: Generation, *, max_model_len: int | None
+) -> Finding | None:
+    """The first thing asked that the answer does not keep.
+
+    Args:
+        max_model_len: the context window; `None` where it is not known, and then nothing is said
+            of answers that it may have cut.
+    """
+    if generation.finish_reason not in ("stop", "length"):
+        return Finding(
+            kind="ended early",
+            prompt_id=prompt.id,
+            facts=(
+                f"the engine gave the request up after {len(generation.token_ids)} tokens",
+                f"`finish_reason`: {generation.finish_reason}",
+            ),
+            hint="the engine's log has the cause",
+        )
+    return end_not_honoured(prompt, generation, max_model_len) or content_not_honoured(
+        prompt, generation
+    )
+
+
+def judge_honoured(
+    prompt: Prompt,
+    *,
+    baseline: Generation,
+    speculative: Generation,
+    max_model_len: int | None,
+) -> Finding | None:
+    """The defect of one prompt's pair of answers; its first fact says whose it is."""
+    own = check_honoured(prompt, speculative, max_model_len=max_model_len)
+    other = check_honoured(prompt, baseline, max_model_len=max_model_len)
+    found = own or other
+    if found is None:
+        return None
+    if own is None:
+        where = "on the baseline engine; the speculative engine's answer is as asked"
+    elif other is None:
+        where = "on the speculative engine; the baseline engine's answer is as asked"
+    elif own.kind != other.kind:
+        where = f"on the speculative engine; the baseline engine's answer: {other.kind}"
+    elif own.kind == "bad word":
+        return None  # other tokens that spell the word; without speculation it is written too
+    else:
+        return replace(
+            own,
+            facts=("on both engines; of the speculative one's answer:", *own.facts),
+            hint="it is so without speculation too; look at the request and the engine first",
+        )
+    return replace(found, facts=(where, *found.facts))

@@ -1,0 +1,146 @@
+"""Whether a workload exercised speculation at all: without that, "identical" means nothing.
+
+Floor 2: imports from the floors below and its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+
+from pytest_specdec.checks.finding import Finding, at_most
+from pytest_specdec.counters import DraftCounters
+from pytest_specdec.generation import Generation, RunPair
+from pytest_specdec.workload import Prompt, Workload
+
+MIN_MEDIAN_TOKENS = 4
+MIN_TOKENS = 16
+"""Of all answers together, where each is one of a few choices and short by nature."""
+
+BENDING = frozenset(
+    {
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "bad_words",
+        "min_tokens",
+        "ignore_eos",
+        "stop",
+        "stop_token_ids",
+    }
+)
+"""Fields that are there to change the answer."""
+
+
+def check_exercised(
+    workload: Workload, runs: RunPair, *, num_speculative_tokens: int | None
+) -> Finding | None:
+    """What the speculative engine's first pass left untried; the first of these that holds."""
+    return (
+        _too_short(workload, runs.speculative.generations)
+        or _undrafted(runs.speculative.passes[0].counted[0], num_speculative_tokens)
+        or _without_effect(workload, runs.baseline.generations)
+    )
+
+
+def _too_short(workload: Workload, generations: Sequence[Generation]) -> Finding | None:
+    lengths = {each.prompt_id: len(each.token_ids) for each in generations}
+    free = [
+        lengths[each.id] for each in workload.asked if each.id in lengths and not _chooses(each)
+    ]
+    in_all = sum(lengths.values())
+    if not lengths or (median(free) >= MIN_MEDIAN_TOKENS if free else in_all >= MIN_TOKENS):
+        return None
+    fact = (
+        f"the median answer has {median(free):g} tokens, fewer than {MIN_MEDIAN_TOKENS}"
+        if free
+        else f"all answers together have {in_all} tokens, fewer than {MIN_TOKENS}"
+    )
+    return _finding(
+        "too short",
+        f"{fact}; prompts: {len(lengths)}",
+        hint="raise `max_tokens`, or ask for longer answers: speculation starts after the first "
+        "token",
+    )
+
+
+def _chooses(prompt: Prompt) -> bool:
+    return "choice" in prompt.request.get("structured_outputs", {})
+
+
+def _undrafted(drafts: DraftCounters | None, num_speculative_tokens: int | None) -> Finding | None:
+    if drafts is None:
+        return _finding(
+            "counts unknown",
+            "neither the requests nor the engine told draft counts of the first pass",
+            hint="see in the engine's log whether speculation is on and statistics are logged",
+        )
+    num_drafts, num_draft_tokens = drafts.num_drafts, drafts.num_draft_tokens
+    if num_draft_tokens == 0:
+        return _finding(
+            "nothing drafted",
+            "draft tokens in the first pass: 0",
+            hint="the answers are those of plain decoding; check `speculative_config`, or take "
+            "prompts that the method drafts for, such as text to be repeated for `ngram`",
+        )
+    if drafts.num_accepted_tokens == num_draft_tokens:
+        return _finding(
+            "nothing rejected",
+            f"accepted draft tokens: all {num_draft_tokens}, in {num_drafts} drafts",
+            hint="errors show where drafts are rejected; add a prompt that is harder to guess",
+        )
+    if (num_speculative_tokens or 1) > 1 and _is_one_token_each(drafts):
+        return _finding(
+            "one-token drafts",
+            f"drafts: {num_drafts}, draft tokens: {num_draft_tokens}",
+            f"`num_speculative_tokens`: {num_speculative_tokens}",
+            hint="no draft was accepted in part; see what makes the method stop after one token",
+        )
+    return None
+
+
+def _is_one_token_each(drafts: DraftCounters) -> bool:
+    """What a grammar refuses is no draft token, so there may be fewer than one in each."""
+    return drafts.num_draft_tokens <= drafts.num_drafts and not any(
+        drafts.num_accepted_tokens_per_pos[1:]
+    )
+
+
+def _without_effect(workload: Workload, generations: Iterable[Generation]) -> Finding | None:
+    token_ids = {each.prompt_id: each.token_ids for each in generations}
+    facts = [
+        f"`{prompt.id}` with {_fields(prompt)} has the tokens of `{twin.id}`, which has none of it"
+        for prompt, twin in _twins(workload.asked)
+        if prompt.id in token_ids and token_ids[prompt.id] == token_ids.get(twin.id)
+    ]
+    if not facts:
+        return None
+    return _finding(
+        "no effect",
+        *at_most(facts),
+        "these are the baseline engine's answers: the field had nothing to change",
+        hint="choose a value that changes the answer without speculation, or another prompt",
+    )
+
+
+def _twins(prompts: Iterable[Prompt]) -> Iterator[tuple[Prompt, Prompt]]:
+    """Prompts with a bending field, each with the same prompt without any."""
+    greedy = [prompt for prompt in prompts if prompt.is_greedy]
+    plain = [prompt for prompt in greedy if not BENDING & prompt.request.keys()]
+    for prompt in greedy:
+        if BENDING & prompt.request.keys():
+            rest = _unbent(prompt)
+            yield from ((prompt, twin) for twin in plain if _unbent(twin) == rest)
+
+
+def _unbent(prompt: Prompt) -> dict[str, object]:
+    """What else decides the answer; how much is told of it does not."""
+    return {k: v for k, v in prompt.request.items() if k not in BENDING and k != "logprobs"}
+
+
+def _fields(prompt: Prompt) -> str:
+    return ", ".join(f"`{key}`" for key in sorted(BENDING & prompt.request.keys()))
+
+
+def _finding(kind: str, *facts: str, hint: str) -> Finding:
+    return Finding(kind=kind, prompt_id=None, facts=facts, hint=hint)

@@ -1,0 +1,248 @@
+"""Requests honoured: each thing that may be asked, kept and broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.honoured import check_honoured, declares_anything, judge_honoured
+from tests.said import generation, prompt
+
+WINDOW = 64
+IDS = tuple(range(10, 20))
+STOP = {"finish_reason": "stop", "stop_reason": None}
+LENGTH = {"finish_reason": "length", "stop_reason": None}
+
+
+def found(
+    request: dict[str, Any],
+    said: dict[str, Any],
+    *,
+    token_ids: tuple[int, ...] = IDS,
+    window: int | None = WINDOW,
+) -> Finding | None:
+    answer = generation("one", token_ids, **{"text": "red, green", **said})
+    return check_honoured(prompt(**request), answer, max_model_len=window)
+
+
+KEPT: list[Any] = [
+    pytest.param({}, STOP, id="nothing asked"),
+    pytest.param({"stop": [";", "x"]}, {**STOP, "stop_reason": ";"}, id="stop string"),
+    pytest.param({"stop": ";"}, STOP, id="ended before the stop string"),
+    pytest.param({"stop": ";"}, {"stop_reason": ";", "text": ""}, id="nothing before it"),
+    pytest.param(
+        {"stop": "red", "min_tokens": 4}, STOP, id="a stop string before min_tokens is text"
+    ),
+    pytest.param({"stop_token_ids": [19]}, {**STOP, "stop_reason": 19}, id="stop token"),
+    pytest.param({"stop_token_ids": [19]}, STOP, id="stop token that is the end token"),
+    pytest.param({"stop_token_ids": [5], "max_tokens": 10}, LENGTH, id="no stop token"),
+    pytest.param({}, {**STOP, "stop_reason": 19}, id="another end token of the model's"),
+    pytest.param({"max_tokens": 10}, LENGTH, id="max_tokens"),
+    pytest.param({"max_tokens": 10}, STOP, id="ended at max_tokens by itself"),
+    pytest.param(
+        {"min_tokens": 12}, {**LENGTH, "prompt_token_ids": (1,) * 54}, id="cut by the window"
+    ),
+    pytest.param({"min_tokens": 10}, STOP, id="min_tokens"),
+    pytest.param({"ignore_eos": True, "max_tokens": 10}, LENGTH, id="ignore_eos"),
+    pytest.param({"ignore_eos": True, "stop": ";"}, {"stop_reason": ";"}, id="stop, ignore_eos"),
+    pytest.param({"allowed_token_ids": [*IDS, 3]}, STOP, id="allowed"),
+    pytest.param({"bad_words": ["gree", "blue", " "]}, STOP, id="bad word inside another"),
+    pytest.param({"n": 3}, {**STOP, "others": (IDS, IDS)}, id="n"),
+    pytest.param(
+        {"n": 2, "temperature": 1}, {**STOP, "others": ((1, 2),)}, id="sampled answers differ"
+    ),
+    pytest.param(
+        {"context_left": 10}, {**LENGTH, "prompt_token_ids": (1,) * 54}, id="window filled"
+    ),
+]
+
+
+@pytest.mark.parametrize(("request_fields", "said"), KEPT)
+def test_kept(request_fields: dict[str, Any], said: dict[str, Any]) -> None:
+    assert found(request_fields, said) is None
+
+
+BROKEN: list[Any] = [
+    pytest.param(
+        {"stop": ","}, {**STOP, "stop_reason": ","}, "text after stop", "character 3", id="stop"
+    ),
+    pytest.param({"stop": ["n"]}, LENGTH, "text after stop", "'n'", id="stop passed over"),
+    pytest.param(
+        {"stop": ";"}, {"stop_reason": "x"}, "wrong stop", "not in `stop`", id="another string"
+    ),
+    pytest.param(
+        {"stop": ";"},
+        {"stop_reason": ";", "finish_reason": "length"},
+        "wrong stop",
+        "where it must be stop",
+        id="stop string, said to be length",
+    ),
+    pytest.param(
+        {"stop_token_ids": [12]}, STOP, "token after stop", "after it: 7 tokens", id="token"
+    ),
+    pytest.param(
+        {"stop_token_ids": [12]},
+        {**STOP, "stop_reason": 12},
+        "token after stop",
+        "token 2 is 12",
+        id="token, not cut",
+    ),
+    pytest.param(
+        {}, {**STOP, "stop_reason": 7}, "wrong stop", "7, but the last token: 19", id="reason"
+    ),
+    pytest.param(
+        {"stop_token_ids": [19], "max_tokens": 10},
+        LENGTH,
+        "wrong stop",
+        "`finish_reason`: length",
+        id="stop token, said to be length",
+    ),
+    pytest.param({"max_tokens": 9}, LENGTH, "too many tokens", "tokens: 10", id="max_tokens"),
+    pytest.param(
+        {"max_tokens": 10, "n": 2},
+        {**LENGTH, "others": ((1,) * 11,)},
+        "too many tokens",
+        "tokens: 11",
+        id="max_tokens of another answer",
+    ),
+    pytest.param(
+        {},
+        {**LENGTH, "prompt_token_ids": (1,) * 55},
+        "too many tokens",
+        "prompt and answer: 65",
+        id="window",
+    ),
+    pytest.param(
+        {"max_tokens": 11}, LENGTH, "ended early", "10 of 11 tokens", id="length before it"
+    ),
+    pytest.param(
+        {"context_left": 11},
+        {**LENGTH, "prompt_token_ids": (1,) * 53},
+        "ended early",
+        "prompt and answer: 63",
+        id="length before the window's end",
+    ),
+    pytest.param({"min_tokens": 11}, STOP, "too few tokens", "tokens: 10", id="min_tokens"),
+    pytest.param({"ignore_eos": True}, STOP, "ended early", "the end token", id="ignore_eos"),
+    pytest.param(
+        {"allowed_token_ids": [10, 11, 12]},
+        STOP,
+        "token not allowed",
+        "token 3 is 13",
+        id="allowed",
+    ),
+    pytest.param(
+        {"allowed_token_ids": [*IDS], "n": 2, "temperature": 1},
+        {**STOP, "others": ((10, 9),)},
+        "token not allowed",
+        "token 1 is 9",
+        id="allowed in another answer",
+    ),
+    pytest.param({"bad_words": [" green"]}, STOP, "bad word", "character 5", id="bad word"),
+    pytest.param(
+        {"n": 3}, {**STOP, "others": (IDS,)}, "answers missing", "answers: 2, `n`: 3", id="n"
+    ),
+    pytest.param(
+        {}, {**STOP, "others": (IDS,)}, "too many answers", "answers: 2, `n`: 1", id="one asked"
+    ),
+    pytest.param(
+        {"n": 3},
+        {**STOP, "others": (IDS, IDS[:4])},
+        "answers differ",
+        "answers 1 and 3 of 3 differ first at token 4",
+        id="greedy answers",
+    ),
+    pytest.param({}, {"finish_reason": "abort"}, "ended early", "abort", id="aborted"),
+    pytest.param({}, {"finish_reason": "error"}, "ended early", "error", id="error"),
+]
+
+
+@pytest.mark.parametrize(("request_fields", "said", "kind", "fact"), BROKEN)
+def test_broken(request_fields: dict[str, Any], said: dict[str, Any], kind: str, fact: str) -> None:
+    defect = found(request_fields, said)
+    assert defect is not None
+    assert (defect.kind, defect.prompt_id) == (kind, "one")
+    assert fact in "\n".join(defect.facts)
+    assert defect.hint
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "said"),
+    [({"max_tokens": 11}, LENGTH), ({"min_tokens": 11}, LENGTH)],
+)
+def test_what_an_unknown_window_may_have_cut(
+    request_fields: dict[str, Any], said: dict[str, Any]
+) -> None:
+    assert found(request_fields, said) is not None
+    assert found(request_fields, said, window=None) is None
+
+
+def test_too_few_tokens_whatever_the_window() -> None:
+    assert found({"min_tokens": 11}, STOP, window=None) is not None
+
+
+@pytest.mark.parametrize(
+    ("baseline", "speculative", "told"),
+    [
+        ("red", "red", None),
+        (
+            "red",
+            "red; green",
+            "on the speculative engine; the baseline engine's answer is as asked",
+        ),
+        (
+            "red; green",
+            "red",
+            "on the baseline engine; the speculative engine's answer is as asked",
+        ),
+        ("red; green", "red; green", "on both engines; of the speculative one's answer:"),
+        ("blue", "red; green", "on the speculative engine; the baseline engine's answer: bad word"),
+        ("blue", "red", "on the baseline engine; the speculative engine's answer is as asked"),
+        ("red", "blue", "on the speculative engine; the baseline engine's answer is as asked"),
+        ("blue", "blue", None),
+    ],
+)
+def test_whose_it_is(baseline: str, speculative: str, told: str | None) -> None:
+    asked = prompt(stop=";", bad_words=["blue"])
+    judged = judge_honoured(
+        asked,
+        baseline=generation("one", IDS, text=baseline),
+        speculative=generation("one", IDS, text=speculative),
+        max_model_len=None,
+    )
+    assert (judged and judged.facts[0]) == told
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "says"),
+    [
+        ({}, False),
+        ({"max_tokens": 3, "temperature": 1, "logprobs": 2, "seed": 1}, False),
+        *(
+            ({field: value}, True)
+            for field, value in {
+                "stop": "x",
+                "stop_token_ids": [1],
+                "min_tokens": 1,
+                "ignore_eos": True,
+                "allowed_token_ids": [1],
+                "bad_words": ["x"],
+                "n": 2,
+                "context_left": 4,
+            }.items()
+        ),
+    ],
+)
+def test_declares_anything(request_fields: dict[str, Any], says: bool) -> None:
+    assert declares_anything(prompt(**request_fields)) is says
+
+
+def test_the_text() -> None:
+    defect = found({"stop_token_ids": [12]}, STOP)
+    assert str(defect) == (
+        "token after stop: `one`\n"
+        "  token 2 is 12 of `stop_token_ids`; after it: 7 tokens\n"
+        "hint: tokens accepted in one step must be cut after the one that stops"
+    )
