@@ -201,6 +201,18 @@ class EnginePair:
             raise self._refused[workload.path]
         return self._run_pair(workload)
 
+    def control(self, workload: Workload, prompts: Sequence[Prompt], *, concurrency: int) -> Pass:
+        """The baseline engine's answers once more, in a batch of another kind; not kept.
+
+        Raises:
+            SpecdecError: what kept the engine from answering.
+        """
+        what = f"{workload.name}: control run of the baseline engine"
+        self._watch.phase(f"{what} over {len(prompts)} prompts, {concurrency} in flight")
+        return self.engine("baseline").generate(
+            prompts, concurrency=concurrency, progress=self._progress(what, len(prompts))
+        )
+
     def close(self) -> None:
         """Ends both engines and all they started."""
         for role in list(self._engines):
