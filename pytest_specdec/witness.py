@@ -120,10 +120,10 @@ class Witness:
         for answer in distinct_answers(self.runs, "speculative", prompt.id):
             divergence = compare(first, answer)
             try:
-                gaps = self._gap(divergence) if is_masked else self._gaps(answer)
+                gaps = tuple(self._gap(divergence) if is_masked else self._gaps(answer))
             except EngineError:
                 return None
-            rescored.append(Rescored(divergence=divergence, gaps=tuple(gaps)))
+            rescored.append(Rescored(divergence=divergence, gaps=gaps))
         return tuple(rescored)
 
     def _gaps(self, answer: Generation) -> Iterator[Gap]:

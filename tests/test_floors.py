@@ -18,9 +18,9 @@ FLOORS = {
     "sql_tables table workload",
     1: "engines engines.pair engines.pipe engines.process engines.protocol hardware "
     "model_files observer profile",
-    2: "checks checks.answer_text checks.evidence checks.finding checks.identity checks.json_schema "
-    "checks.sql checks.sql_names checks.sql_statements checks.triage checks.validity measurement "
-    "speedup trail witness",
+    2: "checks checks.answer_text checks.evidence checks.finding checks.identity "
+    "checks.json_schema checks.sql checks.sql_names checks.sql_statements checks.triage "
+    "checks.validity measurement speedup trail witness",
     3: "assessment baseline_store baseline_update explain family floors judge_acceptance "
     "judge_speedup looks statistics stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",

@@ -89,5 +89,8 @@ def compare(
 
 def distinct_answers(runs: RunPair, role: Role, prompt_id: str) -> tuple[Generation, ...]:
     """One engine's answers to one prompt in all its passes, each once."""
-    answers = [each.generation(prompt_id) for each in runs.run(role).passes]
-    return tuple({each.token_ids: each for each in reversed(answers)}.values())[::-1]
+    answers: dict[tuple[int, ...], Generation] = {}
+    for each in runs.run(role).passes:
+        answer = each.generation(prompt_id)
+        answers.setdefault(answer.token_ids, answer)
+    return tuple(answers.values())

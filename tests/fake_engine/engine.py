@@ -39,7 +39,8 @@ VERSIONS = {
 # settings: `accepted` of each draft's tokens; `drafts` are told by each request and the engine, by
 # the `engine` alone, by `nobody`, or there are `none`; `diverge` is {prompt, at, calls}, and `at` a
 # position, several, or `end`; a token that is not the engine's own is `margin_nats` less likely,
-# and at the positions of `margins` that much; `answers` replaces them by part of the prompt; `on` says what happens instead of a command's answer;
+# and at the positions of `margins` that much; `answers` replaces them by part of the prompt; `on`
+# says what happens instead of a command's answer;
 # a pass takes `wall_factors` times what it would, call by call, and `load_factors`, load by load.
 DEFAULTS: Mapping[str, Any] = {
     "accepted": 3,
