@@ -7,15 +7,12 @@ else is gated. Floor 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from pytest_specdec.checks.evidence import EXACT, Evidence, IdentityRules
 from pytest_specdec.checks.finding import Finding
-from pytest_specdec.checks.identity import (
-    Divergence,
-    Evidence,
-    divergence_finding,
-    find_divergence,
-)
+from pytest_specdec.checks.identity import Divergence, find_divergence
+from pytest_specdec.checks.triage import triage
 from pytest_specdec.checks.validity import checks_for, judge_validity
 from pytest_specdec.generation import ROLES, Role, RunPair
 from pytest_specdec.measurement import Measurement
@@ -33,6 +30,7 @@ class Assessment:
         findings: defects by check and prompt id; what is not there has none.
         num_identical: greedy prompts with identical answers, of `num_greedy`.
         num_valid: prompts whose answers satisfy what they declare, by engine, of `num_checked`.
+        near_ties: by prompt id, differences that the profile's level lets pass.
     """
 
     workload: Workload
@@ -42,10 +40,12 @@ class Assessment:
     num_greedy: int
     num_checked: int
     num_valid: Mapping[Role, int]
+    near_ties: Mapping[str, Finding] = field(default_factory=dict)
 
     @property
     def num_identical(self) -> int:
-        return self.num_greedy - sum(check == IDENTICAL for check, _ in self.findings)
+        num_failed = sum(check == IDENTICAL for check, _ in self.findings)
+        return self.num_greedy - num_failed - len(self.near_ties)
 
 
 def check_names(prompt: Prompt) -> tuple[str, ...]:
@@ -60,21 +60,26 @@ def assess(
     *,
     measurement: Measurement,
     find_evidence: FindEvidence = lambda _: None,
+    identity: IdentityRules = EXACT,
 ) -> Assessment:
     """Every check on every prompt.
 
     Args:
         find_evidence: asks the baseline engine about a divergence; called only where there is one.
+        identity: what its answer is held to.
     """
     findings: dict[tuple[str, str], Finding] = {}
+    near_ties: dict[str, Finding] = {}
     num_valid = dict.fromkeys(ROLES, 0)
     checked = [prompt for prompt in workload.prompts if checks_for(prompt)]
     for prompt in workload.prompts:
         divergence = find_divergence(runs, prompt.id) if prompt.is_greedy else None
         if divergence is not None:
-            findings[IDENTICAL, prompt.id] = divergence_finding(
-                divergence, prompt.line, find_evidence(divergence)
-            )
+            found = triage(divergence, find_evidence(divergence), prompt=prompt, rules=identity)
+            if found.is_accepted:
+                near_ties[prompt.id] = found.finding
+            else:
+                findings[IDENTICAL, prompt.id] = found.finding
     for prompt in checked:
         answers = {role: runs.run(role).passes[0].generation(prompt.id) for role in ROLES}
         for name, check in checks_for(prompt).items():
@@ -93,4 +98,5 @@ def assess(
         num_greedy=sum(prompt.is_greedy for prompt in workload.prompts),
         num_checked=len(checked),
         num_valid=num_valid,
+        near_ties=near_ties,
     )

@@ -226,7 +226,7 @@ class Retake:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rescored:
+class SampleScores:
     """One sampled answer under the baseline engine's distribution.
 
     Attributes:
@@ -239,7 +239,7 @@ class Rescored:
     scores: tuple[TokenScore, ...]
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Rescored:
+    def from_json(cls, data: Mapping[str, Any]) -> SampleScores:
         scores = tuple(TokenScore.from_json(each) for each in data["scores"])
         return cls(role=data["role"], prompt_id=data["prompt_id"], scores=scores)
 
@@ -267,7 +267,7 @@ class RunPair:
         num_loads: engine starts that the passes were taken in, equally many in each.
         conditions: what else went on, for each stretch of passes.
         retakes: the prompts answered again, under other circumstances.
-        rescored: the sampled answers of the first passes, as the baseline engine sees them.
+        sample_scores: the sampled answers of the first passes, as the baseline engine sees them.
         refusals: what both engines did with the prompts that are to be refused; those are in no
             pass.
     """
@@ -278,7 +278,7 @@ class RunPair:
     num_loads: int = 1
     conditions: tuple[Conditions, ...] = ()
     retakes: tuple[Retake, ...] = ()
-    rescored: tuple[Rescored, ...] = ()
+    sample_scores: tuple[SampleScores, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -306,7 +306,7 @@ class RunPair:
             num_loads=data["num_loads"],
             conditions=tuple(Conditions.from_json(each) for each in data["conditions"]),
             retakes=tuple(Retake.from_json(each) for each in data["retakes"]),
-            rescored=tuple(Rescored.from_json(each) for each in data["rescored"]),
+            sample_scores=tuple(SampleScores.from_json(each) for each in data["sample_scores"]),
             refusals=tuple(Refusal(**each) for each in data["refusals"]),
         )
 

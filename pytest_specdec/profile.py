@@ -28,6 +28,7 @@ from pytest_specdec.table import Place
 
 Device = Literal["cpu", "gpu"]
 Layout = Literal["concurrent", "sequential"]
+Identity = Literal["exact", "near-tie"]
 
 Metric = Literal["acceptance", "speedup"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
@@ -51,8 +52,8 @@ def _at_least(minimum: float, default: Any, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerances:
-    """How much worse than stored a number may be, and how sure a verdict must be. All drops are
-    relative: 0.05 is 5%."""
+    """How much worse than stored a number may be, how sure a verdict must be, and what rounding may
+    decide. All drops are relative: 0.05 is 5%."""
 
     acceptance_rate_drop: float = _share(0.02, "fall of the acceptance rate that still passes")
     mean_acceptance_length_drop: float = _share(
@@ -85,6 +86,9 @@ class Tolerances:
             "min": 1e-6,
             "max": 0.5,
         },
+    )
+    near_tie_nats: float = _at_least(
+        0.0, 0.25, "largest difference of two tokens' log-probabilities that is a near tie"
     )
 
 
@@ -136,6 +140,14 @@ class Profile:
         metadata={
             "help": "`concurrent`: both engines stay loaded and take turns; `sequential`: where "
             "only one fits, the baseline engine makes all its passes first"
+        },
+    )
+    identity: Identity = field(
+        default="exact",
+        metadata={
+            "help": "`exact`: greedy answers have the same tokens; `near-tie`: where they differ, "
+            "every speculative token is the baseline engine's most likely one or within "
+            "`near_tie_nats` of it"
         },
     )
     gated: tuple[Metric, ...] = field(

@@ -21,13 +21,13 @@ from pytest_specdec.baseline_update import (
     stored_workload,
     unused,
 )
-from pytest_specdec.checks.identity import CONTEXT_TOKENS, Divergence, Evidence
+from pytest_specdec.checks.evidence import IdentityRules
 from pytest_specdec.conditions import disturbances, together
 from pytest_specdec.engines.pair import FATAL, EnginePair
 from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
 from pytest_specdec.family import Case, judge_family
 from pytest_specdec.floors import Rules, line, looks_of, of_other_hardware
-from pytest_specdec.generation import RunPair, TokenScore
+from pytest_specdec.generation import RunPair
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.judge_speedup import is_decided
 from pytest_specdec.measurement import measure
@@ -36,6 +36,7 @@ from pytest_specdec.profile import Profile
 from pytest_specdec.report.facts import ABSENT, ProfileReport, Update, WorkloadReport
 from pytest_specdec.stored_baseline import Provenance, StoredBaseline, StoredWorkload
 from pytest_specdec.verdict import Outcome, Verdict, outcome
+from pytest_specdec.witness import Witness
 from pytest_specdec.workload import Metric, Workload
 
 UPGRADED = ("vllm", "torch", "driver")
@@ -94,9 +95,16 @@ class ProfileGate:
                 workload,
                 runs,
                 measurement=measurement,
-                find_evidence=self._evidence,
+                find_evidence=self._witness(workload, runs).evidence,
+                identity=IdentityRules(
+                    level=self.profile.identity,
+                    near_tie_nats=self.profile.tolerances.near_tie_nats,
+                ),
             )
         return self._assessments[workload.name]
+
+    def _witness(self, workload: Workload, runs: RunPair) -> Witness:
+        return Witness(pair=self.pair, workload=workload, runs=runs, level=self.profile.identity)
 
     def _runs(self, workload: Workload) -> RunPair:
         """Both engines' runs; a workload that was refused once is not tried again."""
@@ -340,23 +348,6 @@ class ProfileGate:
         if self.stored is None:
             return ()
         return self.stored.hardware_differences(self.hardware.key, self.hardware.facts)
-
-    def _evidence(self, divergence: Divergence) -> Evidence | None:
-        """What the baseline engine says of both tokens; `None` when it cannot be asked."""
-        before = divergence.baseline.token_ids[: divergence.position]
-        prompt = divergence.baseline.prompt_token_ids
-        context: Sequence[TokenScore] = ()
-        candidates: list[TokenScore | None] = []
-        try:
-            engine = self.pair.engine("baseline")
-            for token_id in divergence.token_ids:
-                scores = () if token_id is None else engine.score(prompt, (*before, token_id))
-                context = scores[:-1] or context
-                candidates.append(scores[-1] if scores else None)
-        except EngineError:
-            return None
-        text = "".join(score.text for score in context[-CONTEXT_TOKENS:])
-        return Evidence(context=text, candidates=(candidates[0], candidates[1]))
 
     def _provenance(self, runs: RunPair) -> Provenance:
         return Provenance(

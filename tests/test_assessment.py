@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_specdec.assessment import Assessment, assess, check_names
-from pytest_specdec.checks.identity import Divergence, Evidence
+from pytest_specdec.checks.evidence import Evidence, IdentityRules, Rescored
+from pytest_specdec.checks.identity import Divergence
 from pytest_specdec.generation import Generation
 from pytest_specdec.workload import Prompt, SqlExpectation, Workload
 from tests.measured import measurement
@@ -118,3 +119,20 @@ def test_evidence_is_asked_for_once_a_divergence_and_never_otherwise() -> None:
     facts = assessment.findings["identical", "other"].facts
     assert facts[0].startswith("prompt on line 5 of its workload; the engines differ first")
     assert facts[1] == "after: 'before'"
+
+
+def test_a_near_tie_is_neither_a_defect_nor_identical() -> None:
+    evidence = Evidence(
+        context="", candidates=(None, None), rescored=(Rescored(divergence=None, gaps=()),)
+    )
+    prompts = (PLAIN, prompt("other"))
+    assessment = assessed(
+        prompts,
+        (generation("plain", (1,)), generation("other", (1, 2))),
+        (generation("plain", (1,)), generation("other", (1, 3))),
+        find_evidence=lambda _: evidence,
+        identity=IdentityRules(level="near-tie"),
+    )
+    assert assessment.findings == {}
+    assert [*assessment.near_ties] == ["other"]
+    assert (assessment.num_greedy, assessment.num_identical) == (2, 1)

@@ -57,6 +57,7 @@ def test_the_least_a_profile_says(tmp_path: Path) -> None:
     assert (small.layout, small.setup) == ("concurrent", None)
     assert (small.num_loads, small.num_blocks, small.num_looks) == (1, 8, 3)
     assert small.gated == ("acceptance", "speedup")
+    assert (small.identity, small.tolerances.near_tie_nats) == ("exact", 0.25)
     assert (small.engine_args, small.env) == ({}, {})
     assert (small.tolerances, small.timeouts, small.limits, small.requires) == (
         Tolerances(),
@@ -74,12 +75,14 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
         "num_blocks = 3",
         "num_looks = 2",
         'gated = ["speedup"]',
+        'identity = "near-tie"',
         'setup = "make it"',
         'engine_args = { dtype = "float32", nested = { a = [1] } }',
         'env = { KEY = "value" }',
         "[profiles.small.tolerances]",
         "speedup_drop = 0",
         "min_speedup = 1.5",
+        "near_tie_nats = 0.5",
         "[profiles.small.timeouts]",
         "silence_s = 3",
         "[profiles.small.limits]",
@@ -91,9 +94,10 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
     assert (whole.layout, whole.setup) == ("sequential", "make it")
     assert (whole.num_loads, whole.num_blocks, whole.num_looks) == (4, 3, 2)
     assert whole.gated == ("speedup",)
+    assert whole.identity == "near-tie"
     assert whole.engine_args == {"dtype": "float32", "nested": {"a": [1]}}
     assert whole.env == {"KEY": "value"}
-    assert whole.tolerances == Tolerances(speedup_drop=0, min_speedup=1.5)
+    assert whole.tolerances == Tolerances(speedup_drop=0, min_speedup=1.5, near_tie_nats=0.5)
     assert whole.timeouts == Timeouts(silence_s=3)
     assert whole.limits == Limits(max_other_cpu_share=0.5)
     assert whole.requires == Requires(num_gpus=2, compute_capability=("10.x",))
@@ -176,6 +180,14 @@ def test_the_digest_is_of_what_the_engines_are_told(
         (
             "limits = { max_clock_spread = 2 }",
             "`profiles.small.limits.max_clock_spread` is above 1: 2",
+        ),
+        (
+            'identity = "near-ties"',
+            "`profiles.small.identity` is not one of its values: 'near-ties'\nhint: did you mean",
+        ),
+        (
+            "tolerances = { near_tie_nats = -0.1 }",
+            "`profiles.small.tolerances.near_tie_nats` is below 0: -0.1",
         ),
         ("num_blocks = 1.5", "`profiles.small.num_blocks` is not a whole number: 1.5"),
         ("engine_args = 1", "`profiles.small.engine_args` is not a table: 1"),

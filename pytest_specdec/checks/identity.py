@@ -1,7 +1,7 @@
 """Greedy identity: both engines must give the same token ids. Floor 2.
 
-A difference is found by comparing token ids alone; what the two tokens meant to the baseline
-engine is evidence that is asked for afterwards, and only then.
+A difference is found by comparing token ids alone. What it is, a violation, a near tie or an engine
+that does not repeat itself, is told by `triage`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from pytest_specdec.checks.finding import Finding
-from pytest_specdec.generation import ROLES, Generation, RunPair, TokenScore
-
-CONTEXT_TOKENS = 8
-END = "the end of the answer"
+from pytest_specdec.generation import ROLES, Generation, Role, RunPair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +19,17 @@ class Divergence:
 
     Attributes:
         position: 0-based index into the answer's tokens.
-        baseline: the baseline engine's answer.
+        baseline: the baseline engine's answer; where one engine's passes differ, the first pass's.
         other: the differing answer: the speculative engine's, or another pass's.
         where: whose answers differ, in words.
+        unrepeated: the engine whose own passes differ; `None` where the engines do.
     """
 
     position: int
     baseline: Generation
     other: Generation
     where: str
+    unrepeated: Role | None = None
 
     @property
     def token_ids(self) -> tuple[int | None, int | None]:
@@ -42,25 +40,11 @@ class Divergence:
         )
         return first, second
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """The baseline engine's view of a divergence.
-
-    Attributes:
-        context: the tokens before it, as text.
-        candidates: the baseline's own token and the other one, scored after the same tokens;
-            `None` for an answer that has ended.
-    """
-
-    context: str
-    candidates: tuple[TokenScore | None, TokenScore | None]
-
     @property
-    def margin_nats(self) -> float | None:
-        """How much likelier the baseline's own token is, in nats."""
-        own, other = self.candidates
-        return None if own is None or other is None else own.logprob - other.logprob
+    def is_cut_short(self) -> bool:
+        """Whether one answer is the beginning of the other. An end token is a token: an answer
+        that ended by one differs at it, and is none of these."""
+        return None in self.token_ids
 
 
 def find_divergence(runs: RunPair, prompt_id: str) -> Divergence | None:
@@ -70,7 +54,7 @@ def find_divergence(runs: RunPair, prompt_id: str) -> Divergence | None:
     repeat itself, with or without speculation.
     """
     own, other = (runs.run(role).passes[0].generation(prompt_id) for role in ROLES)
-    return find_unrepeated(runs, prompt_id) or _compare(own, other, where="the engines")
+    return find_unrepeated(runs, prompt_id) or compare(own, other)
 
 
 def find_unrepeated(runs: RunPair, prompt_id: str) -> Divergence | None:
@@ -78,7 +62,8 @@ def find_unrepeated(runs: RunPair, prompt_id: str) -> Divergence | None:
     for role in ROLES:
         first, *others = (each.generation(prompt_id) for each in runs.run(role).passes)
         for number, other in enumerate(others, start=2):
-            found = _compare(first, other, where=f"the {role} engine's passes 1 and {number}")
+            where = f"the {role} engine's passes 1 and {number}"
+            found = compare(first, other, where=where, unrepeated=role)
             if found is not None:
                 return found
     return None
@@ -92,54 +77,26 @@ def first_difference(first: Sequence[int], second: Sequence[int]) -> int | None:
     return None
 
 
-def divergence_finding(
-    divergence: Divergence, prompt_line: int, evidence: Evidence | None
-) -> Finding:
-    """The finding, with the evidence where there is some.
-
-    Args:
-        prompt_line: where the prompt stands in its workload file.
-        evidence: `None` when the baseline engine could not be asked.
-    """
-    own, other = divergence.token_ids
-    lengths = f"{len(divergence.baseline.token_ids)} and {len(divergence.other.token_ids)} tokens"
-    facts = [
-        f"prompt on line {prompt_line} of its workload; {divergence.where} differ first at token "
-        f"{divergence.position} (answers of {lengths})"
-    ]
-    if evidence is None:
-        facts += [f"first: {_token(own, None)}", f"second: {_token(other, None)}"]
-    else:
-        facts += [
-            f"after: {evidence.context!r}",
-            f"first: {_token(own, evidence.candidates[0])}",
-            f"second: {_token(other, evidence.candidates[1])}",
-        ]
-    if evidence is not None and evidence.margin_nats is not None:
-        facts.append(f"margin: {evidence.margin_nats:.4f} nats, by the baseline engine")
-    if divergence.where == "the engines":
-        hint = "greedy speculation must not change a token; a small margin points at numerics"
-    else:
-        hint = "one engine answers the same prompt differently; look there before speculation"
-    return Finding(
-        kind="divergence",
-        prompt_id=divergence.baseline.prompt_id,
-        facts=tuple(facts),
-        hint=hint,
-    )
-
-
-def _compare(first: Generation, second: Generation, where: str) -> Divergence | None:
+def compare(
+    first: Generation,
+    second: Generation,
+    *,
+    where: str = "the engines",
+    unrepeated: Role | None = None,
+) -> Divergence | None:
+    """The first difference between two answers; `None` where there is none."""
     position = first_difference(first.token_ids, second.token_ids)
     if position is None:
         return None
-    return Divergence(position=position, baseline=first, other=second, where=where)
+    return Divergence(
+        position=position, baseline=first, other=second, where=where, unrepeated=unrepeated
+    )
 
 
-def _token(token_id: int | None, score: TokenScore | None) -> str:
-    if token_id is None:
-        return END
-    if score is None:
-        return f"token {token_id}"
-    text, logprob, rank = score.text, score.logprob, score.rank
-    return f"token {token_id} {text!r}, log-probability {logprob:.4f}, rank {rank}"
+def distinct_answers(runs: RunPair, role: Role, prompt_id: str) -> tuple[Generation, ...]:
+    """One engine's answers to one prompt in all its passes, each once."""
+    answers: dict[tuple[int, ...], Generation] = {}
+    for each in runs.run(role).passes:
+        answer = each.generation(prompt_id)
+        answers.setdefault(answer.token_ids, answer)
+    return tuple(answers.values())

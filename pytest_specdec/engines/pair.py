@@ -30,11 +30,11 @@ from pytest_specdec.generation import (
     ROLES,
     Pass,
     Refusal,
-    Rescored,
     Retake,
     Role,
     Run,
     RunPair,
+    SampleScores,
 )
 from pytest_specdec.model_files import check_folder, check_vocabulary
 from pytest_specdec.observer import Observer
@@ -75,7 +75,7 @@ class Taken:
         num_loads: loads that are complete.
         conditions: what else went on, for each stretch of passes.
         again: by circumstance and role a pass, or why there is none.
-        rescored: the sampled answers of the first passes, scored by the baseline engine.
+        sample_scores: the sampled answers of the first passes, scored by the baseline engine.
         refusals: what became of the prompts that are to be refused.
     """
 
@@ -83,7 +83,7 @@ class Taken:
     num_loads: int = 0
     conditions: tuple[Conditions, ...] = ()
     again: Mapping[tuple[str, Role], Pass | str] = field(default_factory=dict)
-    rescored: tuple[Rescored, ...] = ()
+    sample_scores: tuple[SampleScores, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
     def of(self, role: Role) -> tuple[Pass, ...]:
@@ -225,6 +225,18 @@ class EnginePair:
         if workload.path in self._refused:
             raise self._refused[workload.path]
         return self._run_pair(workload)
+
+    def control(self, workload: Workload, prompts: Sequence[Prompt], *, concurrency: int) -> Pass:
+        """The baseline engine's answers once more, in a batch of another kind; not kept.
+
+        Raises:
+            SpecdecError: what kept the engine from answering.
+        """
+        what = f"{workload.name}: control run of the baseline engine"
+        self._watch.phase(f"{what} over {len(prompts)} prompts, {concurrency} in flight")
+        return self.engine("baseline").generate(
+            prompts, concurrency=concurrency, progress=self._progress(what, len(prompts))
+        )
 
     def close(self) -> None:
         """Ends both engines and all they started."""
@@ -370,17 +382,17 @@ class EnginePair:
         """Asks the baseline engine about the sampled answers of both engines' first passes."""
         taken = self._taken[workload.path]
         sampled = [prompt for prompt in workload.asked if prompt.is_own_distribution]
-        if taken.rescored or not sampled:
+        if taken.sample_scores or not sampled:
             return
         self._announce(workload, "the baseline engine scores the sampled answers")
         engine = self.engine("baseline")
-        rescored = []
+        sample_scores = []
         for role in ROLES:
             for prompt in sampled:
                 answer = taken.of(role)[0].generation(prompt.id)
                 scores = engine.score(answer.prompt_token_ids, answer.token_ids)
-                rescored.append(Rescored(role=role, prompt_id=prompt.id, scores=scores))
-        self._taken[workload.path] = replace(taken, rescored=tuple(rescored))
+                sample_scores.append(SampleScores(role=role, prompt_id=prompt.id, scores=scores))
+        self._taken[workload.path] = replace(taken, sample_scores=tuple(sample_scores))
 
     def _end_load(self, workload: Workload) -> None:
         taken = self._taken[workload.path]
@@ -403,7 +415,7 @@ class EnginePair:
             num_loads=max(1, taken.num_loads),
             conditions=taken.conditions,
             retakes=taken.retakes,
-            rescored=taken.rescored,
+            sample_scores=taken.sample_scores,
             refusals=taken.refusals,
         )
 

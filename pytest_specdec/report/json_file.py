@@ -53,6 +53,8 @@ def _workload(report: WorkloadReport) -> dict[str, Any]:
         "disturbances": list(report.disturbances),
         "num_greedy": assessment.num_greedy,
         "num_identical": assessment.num_identical,
+        "num_near_ties": len(assessment.near_ties),
+        "near_ties": [asdict(each) for each in assessment.near_ties.values()],
         "num_checked": assessment.num_checked,
         "num_valid": assessment.num_valid,
         "findings": [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_specdec.assessment import Assessment
 from pytest_specdec.report.facts import ABSENT, ProfileReport, WorkloadReport
 from pytest_specdec.verdict import Verdict, number, percent
 
@@ -36,7 +37,7 @@ def _row(report: WorkloadReport) -> tuple[str, ...]:
     length = measurement.mean_acceptance_length
     return (
         assessment.workload.name,
-        _of(assessment.num_identical, assessment.num_greedy),
+        _identical(assessment),
         _valid(report),
         _rate(report),
         ABSENT if length is None else f"{length:.2f}",
@@ -48,6 +49,12 @@ def _row(report: WorkloadReport) -> tuple[str, ...]:
 
 def _of(count: int, total: int) -> str:
     return f"{count} of {total}" if total else ABSENT
+
+
+def _identical(assessment: Assessment) -> str:
+    """Near ties stand beside it: they pass, and are not identical."""
+    text, count = _of(assessment.num_identical, assessment.num_greedy), len(assessment.near_ties)
+    return f"{text} ({count} near {'tie' if count == 1 else 'ties'})" if count else text
 
 
 def _valid(report: WorkloadReport) -> str:

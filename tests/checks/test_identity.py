@@ -1,4 +1,4 @@
-"""Greedy identity: where two answers differ first, and how that reads."""
+"""Greedy identity: where two answers differ first."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_specdec.checks.identity import Evidence, divergence_finding, find_divergence
-from pytest_specdec.generation import RunPair, TokenScore
+from pytest_specdec.checks.identity import compare, distinct_answers, find_divergence
+from pytest_specdec.generation import Role, RunPair
 from tests.said import generation, pair, walk
 
 Ids = tuple[int, ...]
@@ -17,18 +17,6 @@ def runs_of(baseline: list[Ids], speculative: list[Ids]) -> RunPair:
     return pair(
         [walk(generation("one", ids)) for ids in baseline],
         [walk(generation("one", ids)) for ids in speculative],
-    )
-
-
-def score(token_id: int, text: str, logprob: float, rank: int) -> TokenScore:
-    return TokenScore(
-        token_id=token_id,
-        text=text,
-        logprob=logprob,
-        rank=rank,
-        argmax_token_id=5,
-        argmax_text="x",
-        argmax_logprob=-0.1,
     )
 
 
@@ -97,64 +85,36 @@ def test_equal_up_to_the_position_and_not_there(first: list[int], second: list[i
         assert first[at : at + 1] != second[at : at + 1]
 
 
-BOTH = Evidence(context="SELECT ", candidates=(score(5, "a", -0.25, 1), score(6, "b\n", -1.5, 2)))
-ENDED = Evidence(context="x", candidates=(None, score(6, "b", -1.5, 2)))
+@pytest.mark.parametrize(
+    ("baseline", "speculative", "unrepeated"),
+    [
+        ([(1,), (2,)], [(1,), (1,)], "baseline"),
+        ([(1,), (1,)], [(1,), (2,)], "speculative"),
+        ([(1,), (2,)], [(1,), (2,)], "baseline"),
+        ([(1,), (1,)], [(2,), (2,)], None),
+    ],
+)
+def test_the_engine_that_does_not_repeat_itself(
+    baseline: list[Ids], speculative: list[Ids], unrepeated: Role | None
+) -> None:
+    divergence = find_divergence(runs_of(baseline, speculative), "one")
+    assert divergence is not None
+    assert divergence.unrepeated == unrepeated
 
 
 @pytest.mark.parametrize(
-    ("speculative", "evidence", "facts"),
-    [
-        pytest.param(
-            (9, 6),
-            BOTH,
-            (
-                "after: 'SELECT '",
-                "first: token 5 'a', log-probability -0.2500, rank 1",
-                "second: token 6 'b\\n', log-probability -1.5000, rank 2",
-                "margin: 1.2500 nats, by the baseline engine",
-            ),
-            id="all evidence",
-        ),
-        pytest.param((9, 6), None, ("first: token 5", "second: token 6"), id="no evidence"),
-        pytest.param(
-            (9,), None, ("first: token 5", "second: the end of the answer"), id="ended, no evidence"
-        ),
-        pytest.param(
-            (9,),
-            Evidence(context="x", candidates=(score(5, "a", -0.25, 1), None)),
-            (
-                "after: 'x'",
-                "first: token 5 'a', log-probability -0.2500, rank 1",
-                "second: the end of the answer",
-            ),
-            id="ended: no margin",
-        ),
-    ],
+    ("first", "second", "is_cut_short"),
+    [((1, 2), (1,), True), ((1,), (1, 0), True), ((1, 0), (1, 2), False), ((), (1,), True)],
 )
-def test_finding(speculative: Ids, evidence: Evidence | None, facts: tuple[str, ...]) -> None:
-    divergence = find_divergence(runs_of([(9, 5)], [speculative]), "one")
+def test_an_answer_that_is_the_beginning_of_the_other(
+    first: Ids, second: Ids, is_cut_short: bool
+) -> None:
+    divergence = compare(generation("one", first), generation("one", second))
     assert divergence is not None
-    finding = divergence_finding(divergence, 7, evidence)
-    assert (finding.kind, finding.prompt_id) == ("divergence", "one")
-    assert finding.facts == (
-        "prompt on line 7 of its workload; the engines differ first at token 1 (answers of 2 and "
-        f"{len(speculative)} tokens)",
-        *facts,
-    )
-    assert (
-        finding.hint
-        == "greedy speculation must not change a token; a small margin points at numerics"
-    )
+    assert divergence.is_cut_short == is_cut_short
 
 
-def test_an_engine_at_odds_with_itself_points_away_from_speculation() -> None:
-    divergence = find_divergence(runs_of([(1,), (2,)], [(1,), (1,)]), "one")
-    assert divergence is not None
-    assert divergence_finding(divergence, 1, None).hint == (
-        "one engine answers the same prompt differently; look there before speculation"
-    )
-
-
-def test_margin() -> None:
-    assert BOTH.margin_nats == 1.25
-    assert ENDED.margin_nats is None
+def test_distinct_answers_are_the_first_of_each_in_order() -> None:
+    walks = [walk(generation("one", ids, text=str(at))) for at, ids in enumerate(([1], [2], [1]))]
+    answers = distinct_answers(pair(walks, walks), "speculative", "one")
+    assert [(each.token_ids, each.text) for each in answers] == [((1,), "0"), ((2,), "1")]

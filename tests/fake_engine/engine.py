@@ -37,8 +37,10 @@ VERSIONS = {
     "driver": None,
 }
 # settings: `accepted` of each draft's tokens; `drafts` are told by each request and the engine, by
-# the `engine` alone, by `nobody`, or there are `none`; `diverge` is {prompt, at, calls}; `answers`
-# replaces them by part of the prompt; `on` says what happens instead of a command's answer;
+# the `engine` alone, by `nobody`, or there are `none`; `diverge` is {prompt, at, calls}, and `at` a
+# position, several, or `end`; a token that is not the engine's own is `margin_nats` less likely,
+# and at the positions of `margins` that much; `answers` replaces them by part of the prompt; `on`
+# says what happens instead of a command's answer;
 # a pass takes `wall_factors` times what it would, call by call, and `load_factors`, load by load.
 DEFAULTS: Mapping[str, Any] = {
     "accepted": 3,
@@ -47,6 +49,8 @@ DEFAULTS: Mapping[str, Any] = {
     "wall_factors": [1.0],
     "load_factors": [1.0],
     "diverge": None,
+    "margin_nats": 2.0,
+    "margins": {},
     "answers": {},
     "config": {"max_num_seqs": 16},
     "versions": {},
@@ -190,8 +194,9 @@ class FakeEngine:
         if how["at"] == "end":
             return token_ids[:-1]
         # The warm-up's few tokens may end before it.
-        other = encode("!?!") if how["at"] < len(token_ids) else []
-        return [*token_ids[: how["at"]], *other, *token_ids[how["at"] + 1 :]]
+        places = how["at"] if isinstance(how["at"], list) else [how["at"]]
+        (other,) = encode("!?!")
+        return [other if at in places else token_id for at, token_id in enumerate(token_ids)]
 
     def _steps(self, num_tokens: int) -> tuple[list[int], dict[str, Any] | None]:
         """One step for the first token, then one for every draft and its bonus token."""
@@ -205,17 +210,18 @@ class FakeEngine:
         return [1, *steps], counters(len(steps), accepted=accepted, drafted=drafted)
 
     def _score(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> list[dict[str, Any]]:
-        """The engine's own token has -0.1, any other -2.1: a margin of 2 nats."""
+        """The engine's own token has -0.1, any other less: by 2 nats if not told otherwise."""
         prompt = "".join(map(decode, prompt_ids))
         own = [*encode(answer_to(prompt)), END]
         scores = []
         for position, token_id in enumerate(token_ids):
             best = own[min(position, len(own) - 1)]
+            margin = self.settings["margins"].get(str(position), self.settings["margin_nats"])
             scores.append(
                 {
                     "token_id": token_id,
                     "text": decode(token_id),
-                    "logprob": -0.1 if token_id == best else -2.1,
+                    "logprob": -0.1 if token_id == best else -0.1 - margin,
                     "rank": 1 if token_id == best else 2,
                     "argmax_token_id": best,
                     "argmax_text": decode(best),

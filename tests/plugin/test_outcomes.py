@@ -243,52 +243,6 @@ def test_counters_of_the_engine_alone_are_enough(recorded: Project) -> None:
     assert result.report["profiles"][0]["workloads"][0]["measurement"]["drafts_source"] == "engine"
 
 
-def test_a_divergence_is_told_with_all_its_evidence(project: Project) -> None:
-    project.fake(speculative={"diverge": {"prompt": "abc", "at": 10}})
-    prompt = {"id": "two", "content": "ANSWER: 123456789" + "abc" * 9}
-    result = project.workload("code", "one", prompt).run("suites")
-    assert result.exit_code == 1
-    assert {name: word for name, word in result.outcomes.items() if word == "failed"} == {
-        "code.jsonl::fast::identical[two]": "failed"
-    }
-    own, other = int.from_bytes(b"abc", "big"), int.from_bytes(b"!?!", "big")
-    assert result.message("identical[two]").splitlines() == [
-        "divergence: `two`",
-        "  prompt on line 3 of its workload; the engines differ first at token 10 (answers of 13 "
-        "and 13 tokens)",
-        "  after: '789abcabcabcabcabcabcabc'",
-        f"  first: token {own} 'abc', log-probability -0.1000, rank 1",
-        f"  second: token {other} '!?!', log-probability -2.1000, rank 2",
-        "  margin: 2.0000 nats, by the baseline engine",
-        "hint: greedy speculation must not change a token; a small margin points at numerics",
-    ]
-
-
-def test_a_divergence_at_the_end(project: Project) -> None:
-    project.fake(speculative={"diverge": {"prompt": "abc", "at": "end"}})
-    result = project.workload("code", EXACT).run("suites")
-    assert result.message("identical[one]").splitlines()[1:5] == [
-        "  prompt on line 2 of its workload; the engines differ first at token 12 (answers of 13 "
-        "and 12 tokens)",
-        "  after: 'abcabcabcabcabcabcabcabc'",
-        "  first: token 0 '', log-probability -0.1000, rank 1",
-        "  second: the end of the answer",
-    ]
-
-
-@pytest.mark.parametrize("role", ["baseline", "speculative"])
-def test_an_engine_that_does_not_repeat_itself(project: Project, role: str) -> None:
-    # Call 1 is the warm-up: call 4 is the third pass, which an update does not leave out.
-    how = {"prompt": "abc", "at": 3, "calls": [4]}
-    project.fake(**{role: {"diverge": how}}).workload("code", EXACT)
-    result = project.run("suites", "--update-baselines")
-    lines = result.message("identical[one]").splitlines()
-    assert f"the {role} engine's passes 1 and 3 differ first at token 3" in lines[1]
-    assert lines[-1] == (
-        "hint: one engine answers the same prompt differently; look there before speculation"
-    )
-
-
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
 DDL = "CREATE TABLE orders (id INTEGER, city TEXT)"

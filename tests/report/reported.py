@@ -22,6 +22,7 @@ from tests.measured import COUNTERS, measurement
 from tests.said import generation, pair, walk
 
 FINDING = Finding(kind="divergence", prompt_id="one", facts=("a fact",), hint="a hint")
+TIE = Finding(kind="near tie", prompt_id="two", facts=("a fact",))
 FACTS: Mapping[str, Any] = {"versions": {}, "load_s": 2.5, "config": {"a": 1, "b": None}}
 RATE: Mapping[str, Any] = {"now": 0.5, "stored": 0.5, "floor": 0.475}
 
@@ -46,6 +47,7 @@ def workload_report(name: str = "sql", **facts: Any) -> WorkloadReport:
             runs=pair([walk(generation())], [walk(generation())]),
             measurement=measurement(drafts=facts.get("drafts", COUNTERS)),
             findings=facts.get("findings", {}),
+            near_ties=facts.get("near_ties", {}),
             num_greedy=facts.get("num_greedy", 3),
             num_checked=facts.get("num_checked", 2),
             num_valid=facts.get("num_valid", {"baseline": 2, "speculative": 2}),

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from pytest_specdec.generation import RunPair
 from pytest_specdec.report.json_file import report_json
 from tests.measured import speedup
-from tests.report.reported import FACTS, FINDING, profile_report, update, workload_report
+from tests.report.reported import FACTS, FINDING, TIE, profile_report, update, workload_report
 
 
 def refuse(name: str) -> NoReturn:
@@ -67,6 +67,7 @@ def test_a_workload() -> None:
         findings={("json", "one"): FINDING, ("identical", "one"): FINDING},
         acceptance={"kind": "failed", "now": 0.4, "reasons": ("why",)},
         disturbances=("others used all of it",),
+        near_ties={"two": TIE},
     )
     (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
     (workload,) = data["workloads"]
@@ -84,6 +85,8 @@ def test_a_workload() -> None:
         "facts": ["a fact"],
         "hint": "a hint",
     }
+    assert (workload["num_near_ties"], workload["num_identical"]) == (1, 1)
+    assert [each["prompt_id"] for each in workload["near_ties"]] == ["two"]
     assert workload["verdicts"]["acceptance"]["reasons"] == ["why"]
     assert workload["gated"] == ["acceptance", "speedup"]
     assert workload["disturbances"] == ["others used all of it"]

@@ -12,6 +12,7 @@ from tests.report.reported import (
     FACTS,
     FINDING,
     RATE,
+    TIE,
     profile_report,
     row_of,
     update,
@@ -38,6 +39,13 @@ def test_columns_are_as_wide_as_their_widest() -> None:
     [
         ({}, "identical", "3 of 3"),
         ({"findings": {("identical", "one"): FINDING}}, "identical", "2 of 3"),
+        ({"near_ties": {"two": TIE}}, "identical", "2 of 3 (1 near tie)"),
+        ({"near_ties": {"two": TIE, "one": TIE}}, "identical", "1 of 3 (2 near ties)"),
+        (
+            {"near_ties": {"two": TIE}, "findings": {("identical", "one"): FINDING}},
+            "identical",
+            "1 of 3 (1 near tie)",
+        ),
         ({"num_greedy": 0}, "identical", "-"),
         ({"num_valid": {"baseline": 2, "speculative": 2}}, "valid", "2 of 2"),
         ({"num_valid": {"baseline": 2, "speculative": 1}}, "valid", "1 of 2"),
