@@ -209,6 +209,7 @@ class TokenScore:
         argmax_token_id: the most likely token there.
         argmax_text: that token as text.
         argmax_logprob: its natural-log probability.
+        top_logprobs: of the most likely tokens there, falling; empty where they were not asked for.
     """
 
     token_id: int
@@ -218,6 +219,11 @@ class TokenScore:
     argmax_token_id: int
     argmax_text: str
     argmax_logprob: float
+    top_logprobs: tuple[float, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TokenScore:
+        return cls(**{**data, "top_logprobs": tuple(data.get("top_logprobs", ()))})
 
 
 def counters_from_json(data: Mapping[str, Any]) -> DraftCounters:
