@@ -20,8 +20,8 @@ FLOORS = {
     "model_files observer profile",
     2: "checks checks.answer_text checks.finding checks.identity checks.json_schema checks.sql "
     "checks.sql_names checks.sql_statements checks.validity measurement speedup trail",
-    3: "assessment baseline_store baseline_update explain family floors judge_acceptance "
-    "judge_speedup looks statistics stored_baseline verdict",
+    3: "assessment baseline_store baseline_update e_process explain family floors "
+    "judge_acceptance judge_distribution judge_speedup looks statistics stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",
     5: "fixtures gate options plugin profile_gate progress session stored_entries suite",
 }
