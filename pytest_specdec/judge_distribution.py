@@ -34,7 +34,7 @@ class SampledTokens:
         num_tokens: all of them.
         num_unscored: those whose score is not a number; they are no part of what follows.
         mean_logprob: `None` where there is no token.
-        all_but_impossible: share of tokens below `ALL_BUT_IMPOSSIBLE_NATS`.
+        all_but_impossible: share of tokens below `ALL_BUT_IMPOSSIBLE_NATS`; `None` likewise.
         evidence: against their being drawn from that distribution.
     """
 
@@ -43,6 +43,10 @@ class SampledTokens:
     mean_logprob: float | None
     all_but_impossible: float | None
     evidence: EProcess
+
+    @property
+    def num_scored(self) -> int:
+        return self.num_tokens - self.num_unscored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,30 +99,31 @@ def judge_distribution(
 
 def distribution_finding(verdict: DistributionVerdict, workload: str) -> Finding | None:
     """What to tell of it; `None` where it passed."""
-    own, other = verdict.baseline, verdict.speculative
     if verdict.kind == "passed":
         return None
+    own, other = verdict.baseline, verdict.speculative
     if verdict.kind == "too few tokens":
-        facts = [f"too few tokens: {own.num_tokens} of the baseline engine, {other.num_tokens} of "]
-        facts[0] += f"the speculative engine; {MIN_TOKENS} of each are asked for"
+        facts = [
+            f"too few tokens: {own.num_tokens} baseline, {other.num_tokens} speculative; "
+            f"{MIN_TOKENS} of each are asked for"
+        ]
         hint = "add prompts, raise `max_tokens`, or take more passes"
     elif verdict.kind == "uncalibrated":
-        facts = ["the baseline engine's own tokens do not follow the probabilities it tells"]
-        facts += [_evidence("baseline", own, verdict), *_unscored(own, other)]
+        facts = [
+            "the baseline engine's own tokens do not follow the probabilities that it tells",
+            _evidence("baseline", own, verdict),
+            *_unscored(own, other),
+        ]
         hint = "nothing can be said of speculation; look at the baseline engine's sampling first"
     else:
-        facts = ["the speculative engine's tokens do not follow the baseline engine's distribution"]
-        facts += [
-            _evidence(role, each, verdict)
-            for role, each in (("speculative", other), ("baseline", own))
+        facts = [
+            "the speculative engine's tokens do not follow the baseline engine's distribution",
+            _evidence("speculative", other, verdict),
+            _evidence("baseline", own, verdict),
         ]
-        hint = "sampled speculation must not change the distribution; look at rejection sampling"
-    return Finding(
-        kind="distribution",
-        prompt_id=workload,
-        facts=(*facts, *_means(own, other)),
-        hint=hint,
-    )
+        hint = "speculation must not change what is sampled; look at the rejection sampler"
+    facts.extend(_means(own, other))
+    return Finding(kind="distribution", prompt_id=workload, facts=tuple(facts), hint=hint)
 
 
 def _sampled(
@@ -151,12 +156,14 @@ def _kind(own: SampledTokens, other: SampledTokens) -> DistributionKind:
 
 def _evidence(role: str, sampled: SampledTokens, verdict: DistributionVerdict) -> str:
     found = sampled.evidence
-    asked = f"{verdict.log_threshold:.2f} asked for"
     if found.crossed_at is None:
         reached = f"never reached in {found.num_tokens} tokens"
     else:
         reached = f"reached after {found.crossed_at} of {found.num_tokens} tokens"
-    told = f"log evidence against the {role} engine's: {found.log_e_max:.2f} ({asked}, {reached})"
+    told = (
+        f"log evidence against the {role} engine's tokens: {found.log_e_max:.2f} "
+        f"({verdict.log_threshold:.2f} asked for, {reached})"
+    )
     if found.crossed_at is None or found.supported is None:
         return told
     return f"{told}: {found.supported.meaning}"
@@ -168,13 +175,12 @@ def _unscored(*sampled: SampledTokens) -> list[str]:
 
 
 def _means(own: SampledTokens, other: SampledTokens) -> list[str]:
-    if own.mean_logprob is None or other.mean_logprob is None:
-        return []
-    if own.all_but_impossible is None or other.all_but_impossible is None:
+    roles = list(zip(("baseline", "speculative"), (own, other), strict=True))
+    means = [f"{each.mean_logprob:.2f} {role}" for role, each in roles if each.num_scored]
+    shares = [f"{each.all_but_impossible:.1%} {role}" for role, each in roles if each.num_scored]
+    if not means:
         return []
     return [
-        f"mean log-probability: {own.mean_logprob:.2f} baseline, "
-        f"{other.mean_logprob:.2f} speculative",
-        f"tokens below {ALL_BUT_IMPOSSIBLE_NATS:g} nats: {own.all_but_impossible:.1%} baseline, "
-        f"{other.all_but_impossible:.1%} speculative",
+        f"mean log-probability: {', '.join(means)}",
+        f"tokens below {ALL_BUT_IMPOSSIBLE_NATS:g} nats: {', '.join(shares)}",
     ]
