@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pytest_specdec.checks.again import check_again
 from pytest_specdec.checks.conservation import check_counts
@@ -21,6 +22,7 @@ from pytest_specdec.checks.refused import check_refused
 from pytest_specdec.checks.replay import check_replay
 from pytest_specdec.checks.validity import checks_for, judge_validity
 from pytest_specdec.generation import ROLES, Generation, Retake, Role, RunPair
+from pytest_specdec.judge_distribution import distribution_finding, judge_distribution
 from pytest_specdec.profile import Tolerances
 from pytest_specdec.workload import Prompt, Workload
 
@@ -126,6 +128,23 @@ def _again(case: Case, circumstance: str) -> Finding | None:
     )
 
 
+def _distribution(case: Case) -> Finding | None:
+    if case.limits.vocab_size is None:
+        return Finding(
+            kind="not judged",
+            prompt_id=None,
+            facts=("the size of the model's vocabulary is not known",),
+        )
+    scores = {
+        role: [each.scores for each in case.runs.sample_scores if each.role == role]
+        for role in ROLES
+    }
+    verdict = judge_distribution(
+        **scores, vocab_size=case.limits.vocab_size, false_alarms=case.limits.false_alarms
+    )
+    return distribution_finding(verdict, case.workload.name)
+
+
 def prompt_checks(prompt: Prompt) -> dict[str, PromptCheck]:
     """What a prompt gets beside `identical`."""
     if prompt.is_refused:
@@ -155,13 +174,11 @@ def workload_checks(workload: Workload) -> dict[tuple[str, str | None], Workload
     return checks
 
 
-def check_names(workload: Workload) -> Iterator[tuple[str, str | None, Prompt | None]]:
-    """Every check of a workload: its name, the circumstance if there is one, and its prompt if it is
-    one prompt's."""
+def check_names(workload: Workload) -> Iterator[tuple[str, str | None]]:
+    """Every check of a workload and what it is about: a prompt's id, a circumstance, or `None`."""
     for prompt in workload.prompts:
         if prompt.is_greedy and not prompt.is_refused:
-            yield IDENTICAL, None, prompt
+            yield IDENTICAL, prompt.id
         for name in prompt_checks(prompt):
-            yield name, None, prompt
-    for name, circumstance in workload_checks(workload):
-        yield name, circumstance, None
+            yield name, prompt.id
+    yield from workload_checks(workload)

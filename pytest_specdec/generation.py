@@ -188,6 +188,7 @@ class TokenScore:
         argmax_token_id: the most likely token there.
         argmax_text: that token as text.
         argmax_logprob: its natural-log probability.
+        top_logprobs: of the most likely tokens there, falling; empty where they were not asked for.
     """
 
     token_id: int
@@ -197,10 +198,11 @@ class TokenScore:
     argmax_token_id: int
     argmax_text: str
     argmax_logprob: float
+    top_logprobs: tuple[float, ...] = ()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TokenScore:
-        return cls(**data)
+        return cls(**{**data, "top_logprobs": tuple(data.get("top_logprobs", ()))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,6 +90,9 @@ class Tolerances:
     near_tie_nats: float = _at_least(
         0.0, 0.25, "largest difference of two tokens' log-probabilities that is a near tie"
     )
+    logprob_nats: float = _at_least(
+        0.0, 0.05, "how far a token's log-probability may be from the baseline engine's"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,8 @@
 """Collection: a `.jsonl` workload becomes test items, with no Python of the user's.
 
     sql.jsonl::smollm2-ngram::identical[orders-by-city]     one for each prompt and check
+    sql.jsonl::smollm2-ngram::counts                        one for each check of the whole workload
+    sql.jsonl::smollm2-ngram::again[8-in-flight]            one for each circumstance
     sql.jsonl::smollm2-ngram::acceptance                    one for each metric
 
 Setup runs the engines (so an engine that fails is an error), the test itself only judges (so a
@@ -56,18 +58,16 @@ class ProfileItems(pytest.Collector):
         self.workload = workload
 
     def collect(self) -> Iterator[pytest.Item]:
-        for prompt in self.workload.prompts:
-            for check in check_names(prompt):
-                name = f"{check}[{prompt.id}]"
-                yield PromptItem.from_parent(
-                    self,
-                    name=name,
-                    # As text: pytest 9.2 reads the brackets in it, and `--lf` finds the test again.
-                    nodeid=f"{self.nodeid}::{name}",
-                    check=check,
-                    prompt_id=prompt.id,
-                )
-        for metric in self.gate.profile.gated:
+        for check, subject in check_names(self.workload):
+            name = check if subject is None else f"{check}[{subject}]"
+            yield CheckItem.from_parent(
+                self,
+                name=name,
+                # As text: pytest 9.2 reads the brackets in it, and `--lf` finds the test again.
+                nodeid=f"{self.nodeid}::{name}",
+                subject=(check, subject),
+            )
+        for metric in self.gate.gated(self.workload):
             yield MetricItem.from_parent(self, name=metric, metric=metric)
 
 
@@ -97,22 +97,25 @@ class GateItem(pytest.Item):
         return self.path, None, f"{self.workload.name}: {self.name} ({self.profile_name})"
 
 
-class PromptItem(GateItem):
-    """One check on one prompt."""
+class CheckItem(GateItem):
+    """One check on one prompt, under one circumstance, or on the whole workload."""
 
-    def __init__(self, *, check: str, prompt_id: str, **kwargs: Any) -> None:
+    def __init__(self, *, subject: Subject, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.check = check
-        self.prompt_id = prompt_id
+        self.subject = subject
 
     def runtest(self) -> None:
-        finding = self.assessment.findings.get((self.check, self.prompt_id))
-        if finding is not None:
-            pytest.fail(str(finding), pytrace=False)
+        if (missing := self.assessment.missing.get(self.subject)) is not None:
+            pytest.skip(missing)
+        defect = self.parent.gate.profile.known_defect(self.workload, self.subject)
+        enforce(self, self.assessment.outcome(self.subject, defect))
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         path, _, name = super().reportinfo()
-        return path, self.workload.prompt(self.prompt_id).line - 1, name
+        prompts = {prompt.id: prompt.line - 1 for prompt in self.workload.prompts}
+        check, subject = self.subject
+        line = None if check == AGAIN or subject is None else prompts[subject]
+        return path, line, name
 
 
 class MetricItem(GateItem):

@@ -23,8 +23,8 @@ FLOORS = {
     "checks.honoured_end checks.identity checks.json_schema checks.liveness checks.logprobs "
     "checks.refused checks.replay checks.sql checks.sql_names checks.sql_statements "
     "checks.triage checks.validity measurement speedup trail witness",
-    3: "assessment catalogue baseline_store baseline_update explain family floors judge_acceptance "
-    "judge_speedup looks statistics stored_baseline verdict",
+    3: "assessment baseline_store baseline_update catalogue e_process explain family floors "
+    "judge_acceptance judge_distribution judge_speedup looks statistics stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",
     5: "fixtures gate options plugin profile_gate progress session stored_entries suite",
 }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_specdec.conditions import Conditions
 from pytest_specdec.counters import DraftCounters
-from pytest_specdec.generation import Generation, Pass, Run, RunPair
+from pytest_specdec.generation import Generation, Pass, Run, RunPair, TokenScore
 from tests.said import generation, pair, run, walk
 
 COUNTS = st.integers(0, 10**9)
@@ -117,3 +117,19 @@ def test_passes_of_a_load_are_one_engine_s() -> None:
     runs = pair([walk(generation())] * 6, [walk(generation())] * 6)
     assert runs.passes_per_load == 6
     assert replace(runs, num_loads=3).passes_per_load == 2
+
+
+def test_a_token_s_score_out_of_json() -> None:
+    told = {
+        "token_id": 8,
+        "text": "b",
+        "logprob": -2.5,
+        "rank": 4,
+        "argmax_token_id": 9,
+        "argmax_text": "a",
+        "argmax_logprob": -0.5,
+    }
+    score = TokenScore.from_json(told)
+    assert (score.logprob, score.top_logprobs) == (-2.5, ())
+    again = TokenScore.from_json({**told, "top_logprobs": [-0.5, -2.5]})
+    assert again == replace(score, top_logprobs=(-0.5, -2.5))

@@ -181,7 +181,7 @@ class ProcessEngine:
             prompt_token_ids=list(prompt_token_ids),
             token_ids=list(token_ids),
         )
-        return tuple(TokenScore(**each) for each in reply)
+        return tuple(TokenScore.from_json(each) for each in reply)
 
     def close(self) -> None:
         """Asks the worker to end, then ends its whole process group."""

@@ -38,6 +38,7 @@ PROGRESS_INTERVAL_S = 0.5
 LONG_ANSWER_TOKENS = 8
 NUM_BURSTS = 3
 BURST_SIZE = 8
+NUM_TOP = 16
 RESOLVED = (
     "model_config.dtype",
     "model_config.max_model_len",
@@ -179,8 +180,10 @@ class Engine:
         """
         from vllm import SamplingParams
 
-        sequence = [*prompt_token_ids, *token_ids]
-        params = SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=1, detokenize=True)
+        sequence, num_top = [*prompt_token_ids, *token_ids], self._num_top()
+        params = SamplingParams(
+            temperature=0, max_tokens=1, prompt_logprobs=num_top, detokenize=True
+        )
         request_id = self.add(sequence, params)
         scored: Sequence[Mapping[int, Any]] = ()
         while self._engine.has_unfinished_requests():
@@ -188,9 +191,14 @@ class Engine:
                 if output.request_id == request_id and output.prompt_logprobs:
                     scored = output.prompt_logprobs
         return [
-            _token_score(token_id, scored[len(prompt_token_ids) + index])
+            _token_score(token_id, scored[len(prompt_token_ids) + index], num_top)
             for index, token_id in enumerate(token_ids)
         ]
+
+    def _num_top(self) -> int:
+        """How many of the most likely tokens are asked for: no more than this engine gives."""
+        limit = _follow(self._engine.vllm_config, "model_config.max_logprobs")
+        return NUM_TOP if limit is None or limit < 0 else min(NUM_TOP, max(1, limit))
 
     def resolved_config(self) -> dict[str, Any]:
         """What vLLM made of its arguments, so that a difference between two engines is seen."""
@@ -500,9 +508,11 @@ def _grown(
     return grown
 
 
-def _token_score(token_id: int, candidates: Mapping[int, Any]) -> dict[str, Any]:
+def _token_score(token_id: int, candidates: Mapping[int, Any], num_top: int) -> dict[str, Any]:
     own = candidates[token_id]
     argmax_token_id, argmax = min(candidates.items(), key=lambda item: item[1].rank)
+    # vLLM gives the token itself besides, wherever it stands.
+    top = sorted((each.logprob for each in candidates.values()), reverse=True)[:num_top]
     return {
         "token_id": token_id,
         "text": own.decoded_token,
@@ -511,6 +521,7 @@ def _token_score(token_id: int, candidates: Mapping[int, Any]) -> dict[str, Any]
         "argmax_token_id": argmax_token_id,
         "argmax_text": argmax.decoded_token,
         "argmax_logprob": argmax.logprob,
+        "top_logprobs": top,
     }
 
 

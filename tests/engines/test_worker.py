@@ -416,10 +416,29 @@ def test_a_token_s_score() -> None:
         "argmax_token_id": 9,
         "argmax_text": "a",
         "argmax_logprob": -0.5,
+        "top_logprobs": [-0.5],
     }
-    assert worker._token_score(8, candidates) == expected
-    own = worker._token_score(9, candidates)
+    assert worker._token_score(8, candidates, 1) == expected
+    assert worker._token_score(8, candidates, 2) == {**expected, "top_logprobs": [-0.5, -2.5]}
+    own = worker._token_score(9, candidates, 1)
     assert (own["token_id"], own["argmax_token_id"], own["rank"]) == (9, 9, 1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked"), [(None, 16), (-1, 16), (20, 16), (16, 16), (5, 5), (0, 1)]
+)
+def test_no_more_top_logprobs_are_asked_for_than_the_engine_gives(
+    monkeypatch: pytest.MonkeyPatch, limit: int | None, asked: int
+) -> None:
+    config = SimpleNamespace(model_config=SimpleNamespace(max_logprobs=limit))
+    engine, fake = engine_of([1], vllm_config=config)
+    seen = []
+    plain = fake.add_request
+    monkeypatch.setattr(
+        fake, "add_request", lambda *given: (seen.append(given[2].prompt_logprobs), plain(*given))
+    )
+    engine.score([11, 12], [])
+    assert seen == [asked]
 
 
 def test_scoring_reads_the_positions_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
