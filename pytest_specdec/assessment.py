@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pytest_specdec.catalogue import (
     AGAIN,
     IDENTICAL,
+    UNKNOWN,
     Case,
     Limits,
     prompt_checks,
@@ -64,7 +65,7 @@ def assess(
     runs: RunPair,
     *,
     measurement: Measurement,
-    limits: Limits,
+    limits: Limits = UNKNOWN,
     find_evidence: FindEvidence = lambda _: None,
     identity: IdentityRules = EXACT,
 ) -> Assessment:

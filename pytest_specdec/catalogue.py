@@ -1,13 +1,13 @@
 """The catalogue: every check there is, by the name its test items have, and who gets it.
 
 What a prompt or a workload declares decides. Each check is a pure function from what both engines
-said to a finding, or to none; `identical` alone asks the baseline engine about what it found, and is
-`assessment`'s. Floor 3.
+said to a finding, or to none; `identical` alone asks the baseline engine about what it found, and
+is `assessment`'s. Floor 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,6 +49,10 @@ class Limits:
     false_alarms: float = 0.01
 
 
+UNKNOWN = Limits(tolerances=Tolerances())
+"""Those of a profile that says nothing, with a model of which nothing is known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One workload's runs, and what they are held to."""
@@ -81,9 +85,7 @@ def _valid(name: str) -> PromptCheck:
 
 
 def _honoured(case: Case, prompt: Prompt) -> Finding | None:
-    return judge_honoured(
-        prompt, **case.answers(prompt), max_model_len=case.limits.max_model_len
-    )
+    return judge_honoured(prompt, **case.answers(prompt), max_model_len=case.limits.max_model_len)
 
 
 def _logprobs(case: Case, prompt: Prompt) -> Finding | None:

@@ -25,12 +25,15 @@ class Case:
     """One workload to be judged.
 
     Attributes:
+        gated: the metrics that can fail the build; the others are judged as strictly, and their
+            verdicts are information.
         rules: at any level; the family sets its own.
     """
 
     measurement: Measurement
     stored: StoredWorkload | None
     rules: Rules
+    gated: tuple[Metric, ...] = METRICS
 
     def verdict(self, metric: Metric, level: float) -> Verdict:
         """On one metric, held to that level."""
@@ -41,22 +44,22 @@ class Case:
 def judge_family(
     cases: Mapping[str, Case],
     *,
-    gated: tuple[Metric, ...],
     false_alarms: float,
     num_missing: int = 0,
 ) -> dict[str, dict[Metric, Verdict]]:
     """The verdicts on every case, by name and metric.
 
     Args:
-        gated: the metrics that can fail the build; the others are judged as strictly, and their
-            verdicts are information.
         false_alarms: how often any gated figure may be called fallen although none is.
-        num_missing: planned workloads without a measurement; they keep their share.
+        num_missing: gated figures of planned workloads that were not measured; they keep their
+            share.
     """
-    tests: dict[tuple[str | int, Metric], Callable[[float], bool]] = {}
-    for metric in gated:
-        tests |= {(name, metric): _rejects(case, metric) for name, case in cases.items()}
-        tests |= {(number, metric): lambda _: False for number in range(num_missing)}
+    tests: dict[tuple[str, Metric] | int, Callable[[float], bool]] = {
+        (name, metric): _rejects(case, metric)
+        for name, case in cases.items()
+        for metric in case.gated
+    }
+    tests |= {number: lambda _: False for number in range(num_missing)}
     level = holm(tests, false_alarms)
     return {
         name: {metric: case.verdict(metric, level) for metric in METRICS}

@@ -24,6 +24,7 @@ from typing import Any, Literal, get_args
 from pytest_specdec.conditions import Limits
 from pytest_specdec.errors import ConfigError, did_you_mean
 from pytest_specdec.generation import Role
+from pytest_specdec.known_defects import KnownDefect, check_known_defects
 from pytest_specdec.table import Place
 
 Device = Literal["cpu", "gpu"]
@@ -184,6 +185,10 @@ class Profile:
     requires: Requires = field(
         default_factory=Requires, metadata={"help": "the accelerator it needs"}
     )
+    known_defects: tuple[KnownDefect, ...] = field(
+        default=(),
+        metadata={"help": "what is broken in some versions of vLLM, and must be seen there"},
+    )
 
     @property
     def target_model(self) -> str:
@@ -298,6 +303,7 @@ def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:
     if len(set(profile.gated)) < len(profile.gated):
         raise place.at("gated").error(f"names one twice: {[*profile.gated]!r}")
     _check_speculative_config(place.at("speculative_config"), profile.speculative_config)
+    check_known_defects(place.at("known_defects"), profile.known_defects)
     return profile
 
 

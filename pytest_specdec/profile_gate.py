@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_specdec.assessment import Assessment, assess
+from pytest_specdec.assessment import Assessment, Subject, assess
 from pytest_specdec.baseline_store import BaselineStore
 from pytest_specdec.baseline_update import (
     DiffRow,
@@ -21,6 +21,7 @@ from pytest_specdec.baseline_update import (
     stored_workload,
     unused,
 )
+from pytest_specdec.catalogue import Limits
 from pytest_specdec.checks.evidence import IdentityRules
 from pytest_specdec.conditions import disturbances, together
 from pytest_specdec.engines.pair import FATAL, EnginePair
@@ -30,6 +31,7 @@ from pytest_specdec.floors import Rules, line, looks_of, of_other_hardware
 from pytest_specdec.generation import RunPair
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.judge_speedup import is_decided
+from pytest_specdec.known_defects import KnownDefect, unseen
 from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
@@ -95,6 +97,7 @@ class ProfileGate:
                 workload,
                 runs,
                 measurement=measurement,
+                limits=self._limits(),
                 find_evidence=self._witness(workload, runs).evidence,
                 identity=IdentityRules(
                     level=self.profile.identity,
@@ -102,6 +105,62 @@ class ProfileGate:
                 ),
             )
         return self._assessments[workload.name]
+
+    def gated(self, workload: Workload) -> tuple[Metric, ...]:
+        """The metrics of a workload that can fail the build."""
+        return tuple(each for each in self.profile.gated if each in workload.gated)
+
+    def outcome_of(self, assessment: Assessment, subject: Subject) -> Outcome:
+        """What a check's finding does to its test, or that there is none."""
+        if (missing := assessment.missing.get(subject)) is not None:
+            return Outcome(kind="skip", message=missing)
+        finding = assessment.findings.get(subject)
+        text = None if finding is None else str(finding)
+        return self._expected(assessment, subject, text)
+
+    def _expected(self, assessment: Assessment, subject: Subject, failure: str | None) -> Outcome:
+        """A failure as it is, or as a known defect's; and a defect that shows itself no more."""
+        defect = self._known_defect(assessment.workload, subject)
+        if defect is None:
+            return Outcome(kind="pass" if failure is None else "fail", message=failure or "")
+        if failure is not None:
+            return Outcome(kind="xfail", message=f"{defect}\n{failure}")
+        if defect in self.defects_seen(assessment):
+            return Outcome(kind="pass", message="")  # others of its tests show it
+        return Outcome(kind="fail", message=unseen(defect, self.pair.versions["vllm"]))
+
+    def known_findings(self, assessment: Assessment) -> Mapping[Subject, KnownDefect]:
+        """The findings that a known defect of this vLLM explains."""
+        known = {
+            subject: self._known_defect(assessment.workload, subject)
+            for subject in assessment.findings
+        }
+        return {subject: each for subject, each in known.items() if each is not None}
+
+    def defects_seen(self, assessment: Assessment) -> tuple[KnownDefect, ...]:
+        """The known defects that this workload shows."""
+        return tuple(dict.fromkeys(self.known_findings(assessment).values()))
+
+    def _known_defect(self, workload: Workload, subject: Subject) -> KnownDefect | None:
+        version = self.pair.versions.get("vllm")
+        for each in self.profile.known_defects:
+            if each.concerns(workload.name, *subject) and each.is_of(version):
+                return each
+        return None
+
+    def _limits(self) -> Limits:
+        config = self.pair.facts["baseline"].config
+        num_sampled = sum(
+            any(prompt.is_own_distribution for prompt in each.asked)
+            for each in self._planned.values()
+        )
+        return Limits(
+            tolerances=self.profile.tolerances,
+            num_speculative_tokens=self.profile.speculative_config.get("num_speculative_tokens"),
+            max_model_len=config.get("model_config.max_model_len"),
+            vocab_size=config.get("model_config.hf_text_config.vocab_size"),
+            false_alarms=self._false_alarms / max(1, num_sampled),
+        )
 
     def _witness(self, workload: Workload, runs: RunPair) -> Witness:
         return Witness(pair=self.pair, workload=workload, runs=runs, level=self.profile.identity)
@@ -141,11 +200,14 @@ class ProfileGate:
                     lines.append(f"hint: delete `{self.stored_file}` and run this again")
                 return Outcome(kind="fail", message="\n".join(lines))
             return Outcome(kind="pass", message="")
-        return outcome(
+        judged = outcome(
             self.verdicts(assessment.workload)[metric],
             strict=self.options.is_strict,
             inconclusive=self.options.inconclusive,
         )
+        if judged.kind == "skip":
+            return judged
+        return self._expected(assessment, (metric, None), judged.message or None)
 
     def refusals(self, assessment: Assessment) -> tuple[str, ...]:
         """Why this workload's numbers must not be stored; empty when they may be."""
@@ -158,12 +220,16 @@ class ProfileGate:
                 for each in self._hardware_differences()
             ),
             *refusals(
-                findings=[str(each).partition("\n")[0] for each in assessment.findings.values()],
+                findings=[
+                    str(each).partition("\n")[0]
+                    for subject, each in assessment.findings.items()
+                    if subject not in self.known_findings(assessment)
+                ],
                 verdicts=[
                     verdict
                     for metric, verdict in unstored.items()
                     # Acceptance is what a stored workload cannot be without.
-                    if metric == "acceptance" or metric in self.profile.gated
+                    if metric == "acceptance" or metric in self.gated(assessment.workload)
                 ],
                 is_ci=self.options.is_ci,
                 is_update_in_ci_allowed=self.options.update_in_ci,
@@ -241,7 +307,8 @@ class ProfileGate:
         return WorkloadReport(
             assessment=assessment,
             verdicts=self.verdicts(assessment.workload),
-            gated=self.profile.gated,
+            gated=self.gated(assessment.workload),
+            known=self.known_findings(assessment),
             rate=None
             if rate.acceptance_rate is None
             else line(
@@ -260,6 +327,8 @@ class ProfileGate:
         return None if self.stored is None else self.stored.workloads.get(workload.name)
 
     def _is_stored_now(self, workload: Workload) -> bool:
+        if not self.gated(workload):
+            return False
         mode = self.options.update
         return mode == "all" or (mode == "new" and self.stored_workload(workload) is None)
 
@@ -272,6 +341,7 @@ class ProfileGate:
             name: Case(
                 measurement=each.measurement,
                 stored=of.get(name),
+                gated=self.gated(each.workload),
                 rules=replace(
                     rules,
                     # What is to be stored gets all passes: it is looked at once, by all of them.
@@ -283,9 +353,10 @@ class ProfileGate:
         }
         verdicts = judge_family(
             cases,
-            gated=self.profile.gated,
             false_alarms=self._false_alarms,
-            num_missing=len(self._planned.keys() - cases.keys()),
+            num_missing=sum(
+                len(self.gated(each)) for name, each in self._planned.items() if name not in cases
+            ),
         )
         if not differences:
             return verdicts
@@ -305,7 +376,7 @@ class ProfileGate:
 
     def _rules(self, hardware_differences: tuple[str, ...] = ()) -> Rules:
         """At the level that each figure is held to before any has failed."""
-        num_gated = max(1, len(self._planned) * len(self.profile.gated))
+        num_gated = max(1, sum(len(self.gated(each)) for each in self._planned.values()))
         return Rules(
             tolerances=self.profile.tolerances,
             level=self._false_alarms / num_gated,
@@ -324,7 +395,7 @@ class ProfileGate:
         all that the profile allows, others no more than they need."""
         if self._is_stored_now(workload):
             return False
-        if "speedup" not in self.profile.gated:
+        if "speedup" not in self.gated(workload):
             return True
         rules = self._rules(self._hardware_differences())
         return is_decided(measure(workload, runs), self.stored_workload(workload), rules=rules)

@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from pytest_specdec.assessment import check_names
+from pytest_specdec.assessment import Subject
+from pytest_specdec.catalogue import AGAIN, check_names
 from pytest_specdec.errors import InconclusiveWarning, SpecdecError
 from pytest_specdec.fixtures import message_only
 from pytest_specdec.profile_gate import ProfileGate
@@ -105,10 +106,7 @@ class CheckItem(GateItem):
         self.subject = subject
 
     def runtest(self) -> None:
-        if (missing := self.assessment.missing.get(self.subject)) is not None:
-            pytest.skip(missing)
-        defect = self.parent.gate.profile.known_defect(self.workload, self.subject)
-        enforce(self, self.assessment.outcome(self.subject, defect))
+        enforce(self, self.parent.gate.outcome_of(self.assessment, self.subject))
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         path, _, name = super().reportinfo()
@@ -160,3 +158,5 @@ def enforce(item: pytest.Item, outcome: Outcome) -> None:
         pytest.fail(outcome.message, pytrace=False)
     if outcome.kind == "skip":
         pytest.skip(outcome.message)
+    if outcome.kind == "xfail":
+        pytest.xfail(outcome.message)

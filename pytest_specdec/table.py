@@ -65,8 +65,6 @@ class Place:
 
     def checked(self, hint: Any, field: Field[Any], value: Any) -> Any:
         """`value` as the field's type, within the field's range."""
-        if dataclasses.is_dataclass(hint):
-            return self.build(hint, value)  # type: ignore[arg-type]
         value = self.typed(hint, value)
         if isinstance(value, float) and not math.isfinite(value):
             raise self.error(f"is not a finite number: {value!r}")
@@ -79,6 +77,8 @@ class Place:
 
     def typed(self, hint: Any, value: Any) -> Any:
         """`value` as the type `hint`."""
+        if dataclasses.is_dataclass(hint):
+            return self.build(hint, value)  # type: ignore[arg-type]
         origin = get_origin(hint)
         if origin in (Union, types.UnionType):
             # `X | None`: TOML has no null, so a present key is an X.
@@ -91,7 +91,8 @@ class Place:
         if origin is tuple:
             if not isinstance(value, list):
                 raise self.error(f"is not a list: {value!r}")
-            return tuple(self.typed(get_args(hint)[0], each) for each in value)
+            of = get_args(hint)[0]
+            return tuple(self.at(str(number)).typed(of, each) for number, each in enumerate(value))
         if isinstance(origin, type) and issubclass(origin, Mapping):
             of = get_args(hint)[1]
             return {

@@ -92,11 +92,12 @@ class Outcome:
     """What a verdict does to its test.
 
     Attributes:
-        message: the failure text, or the reason of the skip on one line; empty for a pass.
+        message: the failure text, or the reason of the skip on one line; empty for a pass. An
+            `xfail` is a failure that was to be expected.
         warning: what to warn of besides.
     """
 
-    kind: Literal["pass", "fail", "skip"]
+    kind: Literal["pass", "fail", "skip", "xfail"]
     message: str
     warning: str | None = None
 

@@ -17,7 +17,7 @@ FLOORS = {
     0: "conditions counters errors expectations generation json_schemas json_text request_fields "
     "sql_tables table workload",
     1: "engines engines.pair engines.pipe engines.process engines.protocol hardware "
-    "model_files observer profile",
+    "known_defects model_files observer profile",
     2: "checks checks.again checks.answer_text checks.circumstance checks.conservation "
     "checks.drift checks.evidence checks.finding checks.honoured checks.honoured_content "
     "checks.honoured_end checks.identity checks.json_schema checks.liveness checks.logprobs "

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from pytest_specdec.assessment import Assessment
+from pytest_specdec.assessment import Assessment, Subject
 from pytest_specdec.baseline_update import DiffRow
 from pytest_specdec.engines.protocol import EngineFacts
 from pytest_specdec.floors import Line
 from pytest_specdec.generation import Role
 from pytest_specdec.hardware import Hardware
+from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.profile import Profile
 from pytest_specdec.verdict import Verdict
 from pytest_specdec.workload import Metric
@@ -38,6 +39,7 @@ class WorkloadReport:
         gated: the metrics whose verdicts can fail the build; the others are information.
         rate: acceptance rate now, stored and its floor; `None` when nothing was drafted.
         is_stored_now: whether its numbers become the stored ones.
+        known: findings that a known defect explains; they do not fail the build.
         disturbances: what else went on while it was timed, beyond the profile's limits.
     """
 
@@ -46,12 +48,13 @@ class WorkloadReport:
     gated: Sequence[Metric]
     rate: Line | None
     is_stored_now: bool
+    known: Mapping[Subject, KnownDefect] = field(default_factory=dict)
     disturbances: Sequence[str] = ()
 
     @property
     def verdict(self) -> str:
         """One word, or a few, for the whole workload."""
-        if self.assessment.findings:
+        if self.assessment.findings.keys() - self.known.keys():
             return "failed"
         if self.is_stored_now:
             return STORED

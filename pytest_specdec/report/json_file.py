@@ -58,8 +58,19 @@ def _workload(report: WorkloadReport) -> dict[str, Any]:
         "num_checked": assessment.num_checked,
         "num_valid": assessment.num_valid,
         "findings": [
-            {"check": check, **asdict(finding)}
-            for (check, _), finding in assessment.findings.items()
+            {
+                "check": check,
+                "about": about,
+                "known_defect": str(report.known[check, about])
+                if (check, about) in report.known
+                else None,
+                **asdict(finding),
+            }
+            for (check, about), finding in assessment.findings.items()
+        ],
+        "missing": [
+            {"check": check, "about": about, "reason": reason}
+            for (check, about), reason in assessment.missing.items()
         ],
         "verdicts": {name: asdict(each) for name, each in report.verdicts.items()},
         "measurement": asdict(assessment.measurement),

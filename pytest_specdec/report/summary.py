@@ -102,6 +102,7 @@ def _notes(report: ProfileReport) -> Iterator[str]:
             for key, (first, second) in report.config_differences.items()
         )
         yield f"engines differ in (baseline / speculative): {differences}"
+    yield from _known_defects(report)
     for each in report.workloads:
         for disturbance in each.disturbances:
             yield f"{each.assessment.workload.name}: while it was timed, {disturbance}"
@@ -116,6 +117,15 @@ def _notes(report: ProfileReport) -> Iterator[str]:
         if verdict.kind in ("no stored baseline", "incomparable") and verdict.hint
     }
     yield from (f"hint: {hint}" for hint in sorted(hints))
+
+
+def _known_defects(report: ProfileReport) -> Iterator[str]:
+    """Never silent: what is known to be broken, and how often it was seen."""
+    for each in report.workloads:
+        for defect in dict.fromkeys(each.known.values()):
+            count = sum(other is defect for other in each.known.values())
+            name = each.assessment.workload.name
+            yield f"{name}: {defect.check}: {defect} (findings: {count})"
 
 
 def _versions(report: ProfileReport) -> Iterator[str]:

@@ -96,6 +96,7 @@ class Result:
             if each["op"] == "generate"
             and [request["messages"] for request in each["command"]["requests"]] == prompts
             and "min_tokens" not in each["command"]["requests"][0]
+            and each["command"]["circumstance"] is None
         ]
 
     @property

@@ -146,7 +146,12 @@ def again(workloads: list[Any], recorded: Project) -> list[dict[str, Any]]:
             update_command="pytest suites --update-baselines",
             disturbances=disturbances(conditions, profile.limits),
         )
-        cases[name] = Case(measurement=measurement, stored=stored.workloads[name], rules=rules)
+        cases[name] = Case(
+            measurement=measurement,
+            stored=stored.workloads[name],
+            rules=rules,
+            gated=profile.gated,
+        )
         assessment = assess(workload, runs, measurement=measurement)
         rest[name] = {
             "findings": sorted(assessment.findings),
@@ -154,9 +159,7 @@ def again(workloads: list[Any], recorded: Project) -> list[dict[str, Any]]:
             "num_valid": assessment.num_valid,
             "measurement": asdict(measurement),
         }
-    verdicts = judge_family(
-        cases, gated=profile.gated, false_alarms=profile.tolerances.false_alarms
-    )
+    verdicts = judge_family(cases, false_alarms=profile.tolerances.false_alarms)
     told = [
         {
             "verdicts": {metric: asdict(each) for metric, each in verdicts[name].items()},

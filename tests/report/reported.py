@@ -58,6 +58,7 @@ def workload_report(name: str = "sql", **facts: Any) -> WorkloadReport:
         if rate is None
         else Line(metric="acceptance rate", origin=None, minimum=None, **rate),
         is_stored_now=facts.get("is_stored_now", False),
+        known=facts.get("known", {}),
         disturbances=facts.get("disturbances", ()),
     )
 
