@@ -183,7 +183,7 @@ def test_an_answer_cut_short_is_no_near_tie(project: Project) -> None:
     assert "one answer is the beginning of the other, to token 12" in result.text
 
 
-# What the speculative engine changes at token 10 too is masked for the model's own view.
+# Two tokens differ; by how much is the baseline engine's own view of each.
 @pytest.mark.parametrize(
     ("declared", "margins", "word"),
     [
@@ -212,6 +212,14 @@ def test_under_a_constraint_the_first_difference_decides(
 def test_no_control_run_without_a_divergence(project: Project) -> None:
     result = gate(project, profile=NEAR)
     assert (controls(result), scored(result)) == ([], 0)
+
+
+@pytest.mark.parametrize(("declared", "num"), [({}, 3), ({"repetition_penalty": 1.1}, 2)])
+def test_nothing_is_rescored_that_decides_nothing(
+    project: Project, declared: dict[str, Any], num: int
+) -> None:
+    result = gate(project, {**TWO, **declared}, profile=NEAR, speculative={"diverge": DIVERGE})
+    assert scored(result) == num
 
 
 def test_the_control_run_is_bounded(project: Project) -> None:
