@@ -275,16 +275,24 @@ def show_simulated(model: str, said: Sequence[tuple[Generation, Scores]], sessio
     """A line for each fault: how many sessions fail, and after how many tokens."""
     chance = np.random.default_rng(1)
     drawn: dict[str, list[list[TokenScore]]] = {name: [] for name in FAULTS}
+    divergence = dict.fromkeys(FAULTS, 0.0)
     vocab_size = 0
     for place in places(model, said):
         vocab_size, score = len(place.p), scored(place.p)
         for name, fault in FAULTS.items():
-            sums = np.cumsum(fault(place))
+            q = fault(place)
+            divergence[name] += float(
+                np.sum(q * np.log(np.divide(q, place.p, where=q > 0, out=np.ones_like(q))))
+            )
+            sums = np.cumsum(q)
             token_ids = np.searchsorted(sums, chance.random(sessions) * sums[-1], side="right")
             drawn[name].append([score(int(each)) for each in token_ids])
     alternatives = [Remembered(each) for each in ALTERNATIVES]
     print(f"\n{sessions} sessions of {SESSION_TOKENS} tokens for each line\n")
-    print("| what is wrong | failed | by 200 | by 500 | median tokens of those |\n|" + "---|" * 5)
+    print(
+        "| what is wrong | failed | by 200 | by 500 | median tokens of those | at best |\n|"
+        + "---|" * 6
+    )
     for name, by_place in drawn.items():
         at = [
             found.crossed_at
@@ -301,6 +309,9 @@ def show_simulated(model: str, said: Sequence[tuple[Generation, Scores]], sessio
         ]
         shares = [sum(each <= most for each in at) / sessions for most in (math.inf, 200, 500)]
         cells = (name, *(f"{each:.1%}" for each in shares), f"{median(at):.0f}" if at else "")
+        # What a test that knew the fault would need: the evidence asked for over its growth.
+        growth = divergence[name] / len(by_place)
+        cells += (f"{-math.log(FALSE_ALARMS) / growth:.0f}" if growth > 1e-9 else "",)
         print("| " + " | ".join(cells) + " |", flush=True)
 
 

@@ -26,6 +26,7 @@ from pytest_specdec.generation import TokenScore
 # Of what the top log-probabilities leave to all other tokens, float32 tells no less than this apart
 # from nothing. Taking it for more than it is lowers the evidence, never raises it.
 LEAST_REST = 1e-6
+TYPICAL_REST = 0.25
 
 
 class Alternative(Protocol):
@@ -75,9 +76,10 @@ class ArgmaxTilted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tempered:
-    """Another temperature than 1, over cells: each of the most likely tokens by itself, and one of
-    all others. `q` of a cell is in proportion to `p ** (1 / temperature)`; within the last cell
-    tokens share as they do in `p`.
+    """Another temperature than 1: `q` in proportion to `p ** (1 / temperature)`.
+
+    Each of the most likely tokens is a cell by itself, all others are one. These are taken to be
+    as probable as `TYPICAL_REST` of the least of the top ones, each, and share as they do in `p`.
 
     Only tokens above the least of the top log-probabilities are cells: a tie with that one would
     leave open on which side of it a token lies.
@@ -92,19 +94,18 @@ class Tempered:
     def log_ratio(self, score: TokenScore, vocab_size: int) -> float:  # noqa: ARG002
         if not score.top_logprobs:
             return 0.0
-        least = score.top_logprobs[-1]
+        least, tilt = score.top_logprobs[-1], 1 / self.temperature
         cells = [each for each in score.top_logprobs if each > least]
         rest = math.log(max(LEAST_REST, 1 - math.fsum(map(math.exp, cells))))
-        own = score.logprob if score.logprob > least else rest
-        tilt = 1 / self.temperature
-        total = _log_sum_exp([tilt * each for each in (*cells, rest)])
-        return (tilt - 1) * own - total
+        typical = math.log(TYPICAL_REST) + max(least, math.log(LEAST_REST))
+        total = _log_sum_exp([*(tilt * each for each in cells), rest + (tilt - 1) * typical])
+        return (tilt - 1) * (score.logprob if score.logprob > least else typical) - total
 
 
 ALTERNATIVES: tuple[Alternative, ...] = (
     *(Contaminated(share=share) for share in (0.01, 0.05, 0.2)),
     *(ArgmaxTilted(factor=factor) for factor in (0.25, 0.5, 2.0, 4.0)),
-    *(Tempered(temperature=temperature) for temperature in (0.5, 0.8, 1.25, 2.0)),
+    *(Tempered(temperature=temperature) for temperature in (0.8, 0.9, 1.1, 1.25)),
 )
 
 

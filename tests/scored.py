@@ -57,7 +57,7 @@ class Model:
     """A few distributions of the kinds that language models have, sharp and flat, over `SIZE`
     tokens; a session walks through them in turn."""
 
-    SIZE = 64
+    SIZE = 20
 
     def __init__(self, seed: int) -> None:
         chance = random.Random(seed)

@@ -78,10 +78,11 @@ CELLS = (math.log(0.5), math.log(0.3), math.log(0.1))
         (ArgmaxTilted(factor=0.25), score(HALF, argmax_logprob=HALF, is_argmax=True), 0.25 / 0.625),
         # A tie with the argmax is not the argmax.
         (ArgmaxTilted(factor=4), score(HALF, argmax_logprob=HALF), 1 / 2.5),
-        # Cells of 0.5, 0.3 and the rest of 0.2; squared: 0.25, 0.09, 0.04.
-        (Tempered(temperature=0.5), score(HALF, top_logprobs=CELLS), 0.25 / 0.38 / 0.5),
-        (Tempered(temperature=0.5), score(TENTH, top_logprobs=CELLS), 0.04 / 0.38 / 0.2),
-        (Tempered(temperature=0.5), score(-9.0, top_logprobs=CELLS), 0.04 / 0.38 / 0.2),
+        # Cells of 0.5, 0.3 and the rest of 0.2, whose tokens have 0.025: 0.25, 0.09, 0.005.
+        (Tempered(temperature=0.5), score(HALF, top_logprobs=CELLS), 0.5 / 0.345),
+        (Tempered(temperature=0.5), score(TENTH, top_logprobs=CELLS), 0.025 / 0.345),
+        (Tempered(temperature=0.5), score(-9.0, top_logprobs=CELLS), 0.025 / 0.345),
+        (Tempered(temperature=0.5), score(HALF, top_logprobs=(HALF, HALF)), 1),
         (Tempered(temperature=0.5), score(-9.0), 1),
     ],
 )
@@ -136,7 +137,7 @@ def test_where_it_was_highest_is_kept() -> None:
 def test_weights_are_equal() -> None:
     one = score(-20.0)
     log_ratio = Contaminated(share=0.2).log_ratio(one, 10)
-    pair = [Contaminated(share=0.2), Tempered(temperature=2)]
+    pair: list[Alternative] = [Contaminated(share=0.2), Tempered(temperature=2)]
     found = e_process([one], vocab_size=10, log_threshold=1, alternatives=pair)
     assert found.log_e_max == pytest.approx(math.log((math.exp(log_ratio) + 1) / 2))
 

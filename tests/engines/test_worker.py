@@ -432,11 +432,13 @@ def test_no_more_top_logprobs_are_asked_for_than_the_engine_gives(
 ) -> None:
     config = SimpleNamespace(model_config=SimpleNamespace(max_logprobs=limit))
     engine, fake = engine_of([1], vllm_config=config)
-    seen = []
-    plain = fake.add_request
-    monkeypatch.setattr(
-        fake, "add_request", lambda *given: (seen.append(given[2].prompt_logprobs), plain(*given))
-    )
+    seen, plain = [], fake.add_request
+
+    def noted(request_id: str, prompt: Mapping[str, Any], params: Any) -> None:
+        seen.append(params.prompt_logprobs)
+        plain(request_id, prompt, params)
+
+    monkeypatch.setattr(fake, "add_request", noted)
     engine.score([11, 12], [])
     assert seen == [asked]
 
