@@ -84,7 +84,23 @@ def test_whole_json_at_max_tokens_is_valid() -> None:
         ('```json\n{"name": "A"}\n```', "stop", "fenced", "the answer is wrapped in a Markdown"),
         ('```json\n{"name": "A"', "length", "fenced", "the answer is wrapped in a Markdown"),
         ('{"name": "A"}<|im_end|>', "stop", "special token", "the text holds `<|im_end|>` at char"),
-        ("Sure! {}", "stop", "invalid JSON", "expecting value at character 0"),
+        ('{"name": "A"}<|im_', "stop", "text after the end", "a whole JSON value ends before"),
+        ("Sure! {}", "stop", "text before the start", "a whole JSON value begins at character 6;"),
+        ('{"a": 1} or [2]', "stop", "text after the end", "a whole JSON value ends before"),
+        ("Sure! {", "stop", "invalid JSON", "expecting value at character 0"),
+        ("Sure! {} there", "stop", "invalid JSON", "expecting value at character 0"),
+        ("Sure! {}", "length", "truncated", "the answer was cut at `max_tokens`: 7"),
+        ('{{"name": "A"}', "stop", "doubled braces", "a second `{` at character 1"),
+        ('{{"name": "A"}}', "stop", "doubled braces", "a second `{` at character 1"),
+        (' {\n {"name": "A', "length", "doubled braces", "a second `{` at character 4"),
+        ('{"name": {{"a": 1}}', "stop", "doubled braces", "a second `{` at character 10"),
+        ('{"name": "A"}}', "stop", "doubled braces", "a second `}` at character 13"),
+        ('{"name": {"a": 1}}}', "stop", "doubled braces", "a second `}` at character 18"),
+        ('[{"name": "A"}}]', "stop", "doubled braces", "a second `}` at character 14"),
+        ('{"name": "A"}}}', "length", "doubled braces", "a second `}` at character 13"),
+        ('{"name": "{{"', "stop", "invalid JSON", "expecting ',' delimiter at character 13"),
+        ('{"name": "A"} }', "stop", "doubled braces", "a second `}` at character 14"),
+        ('{"name": "A",}', "stop", "invalid JSON", ""),
         ('{"name": NaN}', "stop", "invalid JSON", "`NaN` is not a JSON number"),
         ('{"name": -Infinity}', "stop", "invalid JSON", "`-Infinity` is not a JSON number"),
         ('{"name": "A", "name": "B"}', "stop", "invalid JSON", "key `name` stands twice in one"),
@@ -176,6 +192,79 @@ def test_a_long_value_is_shortened() -> None:
     assert finding is not None
     assert " ... " in finding.facts[0]
     assert all(len(fact) < 250 for fact in finding.facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "failure"),
+    [
+        (
+            '{"name": "A"}}',
+            "stop",
+            "doubled braces: `one`\n"
+            "  a second `}` at character 13, where JSON has no place for it\n"
+            '  around it: \'{"name": "A"}}\'\n'
+            "hint: a grammar that is a token behind the text asks for the same token again: "
+            "see whether the baseline engine does it too",
+        ),
+        (
+            'Sure: {"name": "A"}',
+            "stop",
+            "text before the start: `one`\n"
+            "  a whole JSON value begins at character 6; before it: 'Sure: '",
+        ),
+        (
+            '{"name": "A"}, done',
+            "stop",
+            "text after the end: `one`\n"
+            "  a whole JSON value ends before character 13; after it: ', done'",
+        ),
+        (
+            '{"name": "A"}<|im_end|>',
+            "stop",
+            "special token: `one`\n"
+            "  the text holds `<|im_end|>` at character 13\n"
+            '  around it: \'{"name": "A"}<|im_end|>\'',
+        ),
+        (
+            '```json\n{"name": "A"}\n```',
+            "stop",
+            "fenced: `one`\n"
+            '  the answer is wrapped in a Markdown fence: \'```json\\n{"name": "A"}\\n```\'\n'
+            "hint: constrain the prompt, or ask for the bare answer",
+        ),
+        (
+            '{"name": "A',
+            "length",
+            "truncated: `one`\n"
+            "  the answer was cut at `max_tokens`: 7\n"
+            '  it ends: \'{"name": "A\'\n'
+            "hint: raise `max_tokens`, or bound the strings and arrays of the constraint",
+        ),
+        (
+            '{"name":' + " " * 32,
+            "length",
+            "whitespace runaway: `one`\n"
+            "  the answer ends in 32 characters of whitespace, cut at `max_tokens`\n"
+            "  before them: '{\"name\":'\n"
+            "hint: bound the whitespace in the grammar, or see whether the baseline "
+            "engine does the same",
+        ),
+        (
+            "",
+            "stop",
+            "empty: `one`\n  the answer holds no text: '' from 2 tokens, `finish_reason`: stop",
+        ),
+        (
+            '{"name" "A"}',
+            "stop",
+            "invalid JSON: `one`\n"
+            "  expecting ':' delimiter at character 8\n"
+            '  around it: \'{"name" "A"}\'',
+        ),
+    ],
+)
+def test_failure_texts(text: str, finish_reason: str, failure: str) -> None:
+    assert str(check_json(prompt(), generation(text, finish_reason))) == failure
 
 
 def test_a_grammar_violation_is_named_under_a_constraint_only() -> None:

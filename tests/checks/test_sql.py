@@ -248,6 +248,9 @@ def test_tables_in_schemas_and_views(*, ddl: str, text: str, is_valid: bool) -> 
         ("SELECT a FROM t", "abort", "aborted"),
         ("SELECT a FROM t", "error", "engine error"),
         ("```sql\nSELECT", "length", "fenced"),
+        ("SELECT a FROM t<|im_end|>", "length", "special token"),
+        (" \n", "stop", "empty"),
+        ("SELECT a FROM t; SELECT", "length", "truncated"),
     ],
 )
 def test_how_the_answer_ended(text: str, finish_reason: str, kind: str | None) -> None:
