@@ -14,8 +14,8 @@ import pytest_specdec
 
 PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
-    0: "conditions counters errors expectations generation json_schemas json_text request_fields "
-    "sql_tables table workload",
+    0: "conditions counters errors expectations generation json_content json_schemas json_text "
+    "request_fields sql_tables table workload",
     1: "engines engines.pair engines.pipe engines.process engines.protocol hardware "
     "model_files observer profile",
     2: "checks checks.answer_text checks.finding checks.identity checks.json_schema checks.sql "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -185,6 +186,103 @@ def test_violations(schema: JsonSchema, text: str, facts: tuple[str, ...]) -> No
     assert finding.kind == "schema violation"
     assert len(finding.facts) == len(facts)
     assert all(said.startswith(fact) for said, fact in zip(finding.facts, facts, strict=True))
+
+
+CALL: JsonSchema = {
+    "type": "object",
+    "properties": {
+        "name": {"const": "weather"},
+        "arguments": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "day": {"$ref": "#/$defs/day"}},
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+        },
+        "then": {"$ref": "#"},
+    },
+    "$defs": {"day": {"type": "integer", "minimum": 1}},
+}
+
+
+def call(arguments: object) -> str:
+    return json.dumps({"name": "weather", "arguments": arguments})
+
+
+@pytest.mark.parametrize("dialect", [None, "2020-12", "2019-09"])
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        ('{"city": "Gent"}', None),
+        ('{"city": "Gent", "day": 1}', None),
+        ('{"city": 3}', "in words: in the string, at `/city`: 3 is not of type 'string'"),
+        ('{"city": "Gent", "day": 0}', "in words: in the string, at `/day`: 0 is less than the m"),
+        ("{}", "in words: in the string, at the root: 'city' is a required property"),
+        ("{'city': 'Gent'}", "in words: the string is not JSON: expecting property name enclosed"),
+        ('{"city": "Gent"}}', "in words: the string is not JSON: extra data at character 16"),
+        ("", "in words: the string is not JSON: expecting value at character 0"),
+        ('{"city": NaN}', "in words: the string is not JSON: `NaN` is not a JSON number"),
+        ("[" * 50_000, "in words: the string is not JSON: nested too deeply to be read"),
+    ],
+)
+def test_a_string_that_holds_json_is_checked_inside(
+    dialect: str | None, arguments: str, fact: str | None
+) -> None:
+    schema = dict(CALL)
+    if dialect is not None:
+        schema["$schema"] = f"https://json-schema.org/draft/{dialect}/schema"
+    for text in (call(arguments), f'{{"then": {call(arguments)}}}'):  # below `$ref` too
+        finding = check_json(prompt(schema), generation(text))
+        if fact is None:
+            assert finding is None
+        else:
+            assert finding is not None
+            assert finding.kind == "schema violation"
+            assert finding.facts[-1].startswith(fact)
+
+
+def test_the_failure_text_of_a_string_that_holds_json() -> None:
+    schema = {
+        "properties": {
+            "arguments": {
+                "contentMediaType": "application/json",
+                "contentSchema": {"required": ["city"]},
+            }
+        }
+    }
+    failure = (
+        "schema violation: `one`\n"
+        '  at `/arguments`: "{\\"town\\": 3}"\n'
+        '  breaks `contentSchema`: {"required": ["city"]}\n'
+        "  in words: in the string, at the root: 'city' is a required property"
+    )
+    finding = check_json(prompt(schema), generation('{"arguments": "{\\"town\\": 3}"}'))
+    assert str(finding) == failure
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"contentMediaType": "application/json", "contentEncoding": "base64"},  # not decoded
+        {"contentMediaType": "text/html", "contentSchema": {"type": "object"}},
+        {"contentSchema": {"type": "object"}},  # says nothing without a media type
+        {  # a word of draft 2019-09, which draft 7 does not know
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "contentMediaType": "application/json",
+            "contentSchema": {"type": "object"},
+        },
+    ],
+)
+def test_other_content_is_not_read(schema: JsonSchema) -> None:
+    assert check_json(prompt(schema), generation('"[]"')) is None
+
+
+def test_only_a_string_holds_content() -> None:
+    schema = {"contentMediaType": "application/json", "contentSchema": {"type": "object"}}
+    assert check_json(prompt(schema), generation("[]")) is None
 
 
 def test_a_long_value_is_shortened() -> None:
