@@ -163,7 +163,8 @@ def _kind_by_first_word(text: str) -> str | None:
             pass
         found = BEHIND_WITH.search(bare)
         word = found[1] if found is not None else ""
-    return "select" if word in ("select", "from") else word if word in KINDS else None
+    word = {"from": "select", "replace": "insert"}.get(word, word)
+    return word if word in KINDS else None
 
 
 def _listed(kinds: list[str]) -> str:

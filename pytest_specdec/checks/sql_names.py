@@ -15,7 +15,14 @@ from pytest_specdec.errors import did_you_mean
 from pytest_specdec.json_text import shortened_text
 from pytest_specdec.sql_tables import Tables
 
-_ROW_IDS = {"sqlite": {"rowid", "oid", "_rowid_"}, "duckdb": {"rowid"}}
+# Columns that every table has, and the table that is there to select from nothing.
+_HIDDEN_COLUMNS = {
+    "sqlite": {"rowid", "oid", "_rowid_"},
+    "duckdb": {"rowid"},
+    "postgres": {"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"},
+    "oracle": {"ROWID", "ROWNUM"},
+}
+_DUAL = {"mysql": "dual", "oracle": "DUAL"}
 
 
 class Unresolved(ValueError):
@@ -42,6 +49,7 @@ class DeclaredTables:
         self.tables = tables
         self.rules = rules
         self.dialect = rules.partition(",")[0]
+        self.hidden_columns = _HIDDEN_COLUMNS.get(self.dialect, set())
         self.schema = MappingSchema(dialect=rules, normalize=False)
         depth = min(len(name) for name in tables)  # sqlglot wants one depth for all
         for name, columns in tables.items():
@@ -71,8 +79,11 @@ class DeclaredTables:
         from sqlglot.errors import SqlglotError
         from sqlglot.optimizer.qualify import qualify
 
+        self._remove_dual(query)
         has_functions = self._check_tables(query)
-        self._replace_sqlite_spellings(query)
+        if query.find(exp.Pivot) is not None:
+            return query  # what its columns are called is left to the database
+        self._replace_what_is_no_column(query)
         used = sorted({table.name for table in query.find_all(exp.Table)})
         try:
             qualified = qualify(
@@ -102,19 +113,27 @@ class DeclaredTables:
                 self.columns(table)
         return has_functions
 
-    def _replace_sqlite_spellings(self, query: Any) -> None:
-        """Replaces what is no column: a row id, and for sqlite a string in double quotes."""
+    def _remove_dual(self, query: Any) -> None:
+        from sqlglot import exp
+
+        for table in list(query.find_all(exp.Table)):
+            is_dual = table.name == _DUAL.get(self.dialect) and len(table.parts) == 1
+            is_read = isinstance(table.parent, exp.From | exp.Join)
+            if is_dual and is_read and (table.name,) not in self.tables:
+                table.parent.pop()
+
+    def _replace_what_is_no_column(self, query: Any) -> None:
+        """Replaces hidden columns, and for sqlite a string in double quotes."""
         from sqlglot import exp
 
         known = {column for columns in self.tables.values() for column in columns}
         known |= {each.alias for each in query.find_all(exp.Alias, exp.CTE)}
         known |= {each.name for alias in query.find_all(exp.TableAlias) for each in alias.columns}
-        row_ids = _ROW_IDS.get(self.dialect, set())
         for column in list(query.find_all(exp.Column)):
             if column.name in known or isinstance(column.this, exp.Star):
                 continue
             may_be_string = not column.table and column.this.quoted and self.dialect == "sqlite"
-            if column.name in row_ids:
+            if column.name in self.hidden_columns:
                 column.replace(exp.null())
             elif may_be_string and not isinstance(column.parent, exp.Select | exp.Alias):
                 column.replace(exp.Literal.string(column.name))

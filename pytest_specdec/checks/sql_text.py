@@ -7,13 +7,21 @@ for the others. Floor 2: imports from the floors below; `sqlglot` is imported on
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
 from pytest_specdec.json_text import quoted, shortened_text
 
-_FROM_FIRST = frozenset({"duckdb", "clickhouse", "spark", "databricks", "hive"})
+_FROM_FIRST = frozenset({"bigquery", "duckdb", "clickhouse", "spark", "databricks", "hive"})
 _TRAILING_COMMA = frozenset({"duckdb", "bigquery", "snowflake", "databricks", "clickhouse"})
+# What a database reads and sqlglot does not, and the word that means the same to sqlglot.
+_REPLACE_INTO = (re.compile(r"(?i)\s*REPLACE(?=\s+INTO\b)"), "INSERT")
+_UPDATE_OR = (
+    re.compile(r"(?i)\s*UPDATE\s+OR\s+(?:ABORT|FAIL|IGNORE|REPLACE|ROLLBACK)\b"),
+    "UPDATE",
+)
+_SPELLINGS = {"sqlite": (_REPLACE_INTO, _UPDATE_OR), "mysql": (_REPLACE_INTO,)}
 
 
 class SqlDefect(Exception):
@@ -57,7 +65,8 @@ def _check_start(text: str, dialect: str) -> None:
 def _one_statement(text: str, *, dialect: str, kind: str) -> Any:
     from sqlglot import exp
 
-    found = [each for each in _parsed(text, dialect) if each is not None]
+    read = (each for each in _parsed(text, dialect) if each is not None)
+    found = [each for each in read if not isinstance(each, exp.Semicolon)]  # a comment behind it
     statements = [each for each in found if isinstance(each, exp.Query | exp.DML | exp.DDL)]
     if len(found) > 1 and isinstance(found[0], exp.Query | exp.DML):
         after = quoted(found[1].sql(dialect, comments=False))
@@ -81,6 +90,9 @@ def _parsed(text: str, dialect: str) -> list[Any]:
     import sqlglot
     from sqlglot.errors import ParseError, SqlglotError
 
+    for pattern, word in _SPELLINGS.get(dialect, ()):
+        if (begin := pattern.match(text)) is not None:  # as long as it was, so places stay right
+            text = word.rjust(begin.end()) + text[begin.end() :]
     try:
         return list(sqlglot.parse(text, dialect=dialect))
     except ParseError as error:

@@ -197,6 +197,59 @@ def test_clauses_of_writing_statements(*, statement: str, text: str, is_valid: b
     assert (finding is None) is is_valid
 
 
+@pytest.mark.parametrize(
+    ("dialect", "statement", "text", "is_valid"),
+    [
+        ("sqlite", "select", "SELECT a FROM t; -- done", True),
+        ("postgres", "select", "SELECT a FROM t; -- done\nSELECT b FROM t", False),
+        ("postgres", "select", "SELECT ctid, xmin FROM t WHERE tableoid > 0", True),
+        ("mysql", "select", "SELECT ctid FROM t", False),
+        ("mysql", "select", "SELECT 1 FROM DUAL", True),
+        ("oracle", "select", "SELECT SYSDATE FROM dual", True),
+        ("mysql", "select", "SELECT a FROM DUAL", False),
+        ("mysql", "select", "SELECT a, 1 FROM t, DUAL", True),
+        ("postgres", "select", "SELECT 1 FROM dual", False),
+        ("bigquery", "select", "FROM t |> SELECT a", True),
+        ("tsql", "select", "SELECT * FROM t PIVOT (SUM(c) FOR b IN ([x], [y])) AS p", True),
+        ("tsql", "select", "SELECT * FROM nope PIVOT (SUM(c) FOR b IN ([x], [y])) AS p", False),
+        ("sqlite", "insert", "REPLACE INTO t (a, b) VALUES (1, 'x')", True),
+        ("mysql", "insert", "replace into t (a, b) VALUES (1, 'x')", True),
+        ("sqlite", "insert", "REPLACE INTO t (a, zz) VALUES (1, 'x')", False),
+        ("sqlite", "update", "REPLACE INTO t (a, b) VALUES (1, 'x')", False),
+        ("postgres", "insert", "REPLACE INTO t (a, b) VALUES (1, 'x')", False),
+        ("sqlite", "update", "UPDATE OR IGNORE t SET b = 'q'", True),
+        ("sqlite", "update", "UPDATE OR IGNORE t SET zz = 'q'", False),
+        ("sqlite", "update", "UPDATE OR NOTHING t SET b = 'q'", False),
+        ("postgres", "update", "UPDATE OR IGNORE t SET b = 'q'", False),
+        ("sqlite", "update", 'UPDATE t SET b = "x" WHERE a = 1', True),
+        ("postgres", "update", 'UPDATE t SET b = "x" WHERE a = 1', False),
+        ("sqlite", "insert", 'INSERT INTO t (a, b) VALUES (1, "x")', True),
+        ("postgres", "insert", 'INSERT INTO t (a, b) VALUES (1, "x")', False),
+        ("sqlite", "insert", "INSERT INTO t (rowid, b) VALUES (1, 'x')", True),
+        ("mysql", "insert", "INSERT INTO t (rowid, b) VALUES (1, 'x')", False),
+        ("postgres", "update", "UPDATE t SET b = DEFAULT, c = 1", True),
+        ("postgres", "update", 'UPDATE t SET b = "default"', False),
+        ("tsql", "update", "UPDATE x SET b = 'q' FROM t AS x JOIN u ON u.a = x.a", True),
+        ("tsql", "update", "UPDATE x SET zz = 'q' FROM t AS x JOIN u ON u.a = x.a", False),
+        ("tsql", "update", "UPDATE x SET b = x.zz FROM t AS x JOIN u ON u.a = x.a", False),
+        ("tsql", "update", "UPDATE x SET b = 'q' FROM t AS y", False),
+        ("tsql", "insert", "INSERT INTO t (a) OUTPUT inserted.a VALUES (1)", True),
+        ("tsql", "insert", "INSERT INTO t (a) OUTPUT inserted.zz VALUES (1)", False),
+        ("tsql", "update", "UPDATE t SET b = 'x' OUTPUT deleted.b, inserted.b", True),
+        ("postgres", "insert", "INSERT INTO t (a) VALUES (1) RETURNING inserted.a", False),
+        ("tsql", "delete", "DELETE FROM t OUTPUT deleted.a", True),
+        ("tsql", "delete", "DELETE FROM t OUTPUT deleted.zz", False),
+        ("duckdb", "insert", "INSERT INTO t BY NAME SELECT 1 AS a", True),
+        ("duckdb", "insert", "INSERT INTO t BY NAME SELECT 1 AS zz", False),
+    ],
+)
+def test_spellings_of_one_dialect(
+    *, dialect: str, statement: str, text: str, is_valid: bool
+) -> None:
+    finding = check_sql(prompt(statement, dialect), generation(text))
+    assert (finding is None) is is_valid, str(finding)
+
+
 def test_a_very_long_answer_is_refused_unread() -> None:
     text = "SELECT a FROM t WHERE b = '" + "x" * MAX_CHARS + "'"
     finding = check_sql(prompt(), generation(text))
