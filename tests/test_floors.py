@@ -19,8 +19,8 @@ FLOORS = {
     1: "engines engines.pair engines.pipe engines.process engines.protocol hardware "
     "model_files observer profile",
     2: "checks checks.answer_text checks.finding checks.identity checks.json_schema checks.sql "
-    "checks.sql_names checks.sql_statements checks.sql_text checks.structured_outputs "
-    "checks.validity measurement speedup trail",
+    "checks.sql_names checks.sql_rules checks.sql_statements checks.sql_text "
+    "checks.structured_outputs checks.validity measurement speedup trail",
     3: "assessment baseline_store baseline_update explain family floors judge_acceptance "
     "judge_speedup looks statistics stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",

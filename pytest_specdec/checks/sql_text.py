@@ -2,19 +2,18 @@
 
 `sqlglot.parse` alone is no gate: it accepts a bare `SELECT`, `42` and `sorry`. So the root must be
 the declared kind, every SELECT must select something, and what only some databases read is refused
-for the others. Floor 2: imports from the floors below; `sqlglot` is imported on use.
+for the others (`sql_rules`). Floor 2: imports from the floors below and its own; `sqlglot` is
+imported on use.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import Any
 
+from pytest_specdec.checks.sql_rules import foreign_syntax
 from pytest_specdec.json_text import quoted, shortened_text
 
-_FROM_FIRST = frozenset({"bigquery", "duckdb", "clickhouse", "spark", "databricks", "hive"})
-_TRAILING_COMMA = frozenset({"duckdb", "bigquery", "snowflake", "databricks", "clickhouse"})
 # What a database reads and sqlglot does not, and the word that means the same to sqlglot.
 _REPLACE_INTO = (re.compile(r"(?i)\s*REPLACE(?=\s+INTO\b)"), "INSERT")
 _UPDATE_OR = (
@@ -43,23 +42,13 @@ def read_statement(text: str, *, dialect: str, kind: str) -> Any:
     from sqlglot import exp
 
     statement = _one_statement(text, dialect=dialect, kind=kind)
-    _check_start(text, dialect)
+    foreign = foreign_syntax(text, dialect=dialect)
+    if foreign is not None:
+        raise SqlDefect("invalid SQL", f"{foreign}: {quoted(text)}")
     for select in statement.find_all(exp.Select):
         if not select.expressions:
             raise SqlDefect("empty projection", f"a SELECT selects nothing: {quoted(text)}")
     return statement
-
-
-def _check_start(text: str, dialect: str) -> None:
-    """Refuses what sqlglot reads in every dialect and only some databases do."""
-    import sqlglot
-
-    kinds = [token.token_type for token in sqlglot.tokenize(text, dialect=dialect)]
-    comma, from_ = sqlglot.TokenType.COMMA, sqlglot.TokenType.FROM
-    if kinds[0] is from_ and dialect not in _FROM_FIRST:
-        raise SqlDefect("invalid SQL", f"a query cannot begin with FROM: {quoted(text)}")
-    if dialect not in _TRAILING_COMMA and (comma, from_) in pairwise(kinds):
-        raise SqlDefect("invalid SQL", f"a comma stands before FROM: {quoted(text)}")
 
 
 def _one_statement(text: str, *, dialect: str, kind: str) -> Any:

@@ -250,6 +250,85 @@ def test_spellings_of_one_dialect(
     assert (finding is None) is is_valid, str(finding)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "text", "fact"),
+    [
+        ("tsql", "SELECT a FROM t LIMIT 5", "tsql has no `LIMIT`: 'SELECT a FROM t LIMIT 5'"),
+        ("tsql", "SELECT TOP 5 a FROM t", None),
+        ("postgres", "SELECT a FROM t LIMIT 1, 2", "postgres has no `LIMIT offset, count`: "),
+        ("mysql", "SELECT a FROM t LIMIT 1, 2", None),
+        ("mysql", "SELECT a::int FROM t", "mysql has no `::`: "),
+        ("postgres", "SELECT a::int FROM t", None),
+        ("mysql", "SELECT '::' FROM t", None),
+        ("mysql", "SELECT a FROM t WHERE b ILIKE 'x'", "mysql has no `ILIKE`: "),
+        ("bigquery", "SELECT DISTINCT ON (b) a FROM t", "bigquery has no `DISTINCT ON`: "),
+        ("postgres", "SELECT DISTINCT ON (b) a FROM t", None),
+        (
+            "postgres",
+            "SELECT a FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY a) = 1",
+            "postgres has no `QUALIFY`: ",
+        ),
+        ("mysql", "SELECT t.a FROM t FULL JOIN u ON t.a = u.a", "mysql has no `FULL JOIN`: "),
+        ("tsql", "SELECT dt + INTERVAL '1 day' FROM t", "tsql has no `INTERVAL`: "),
+        ("mysql", "SELECT [a] FROM t", "mysql has no `[`: "),
+        ("postgres", "SELECT [a] FROM t", "postgres has no array without `ARRAY`: "),
+        ("postgres", "SELECT ARRAY[[1], [2]], (ARRAY[a])[1] FROM t", None),
+        ("postgres", "FROM t", "a query cannot begin with FROM: 'FROM t'"),
+        ("mysql", "SELECT a, FROM t", "a comma stands before FROM: 'SELECT a, FROM t'"),
+        (
+            "postgres",
+            "SELECT a AS k FROM t WHERE k > 1",
+            "postgres does not know the name in WHERE yet: `k`",
+        ),
+        ("sqlite", "SELECT a AS k FROM t WHERE k > 1", None),
+        ("snowflake", "SELECT a AS k FROM t WHERE k > 1", None),
+        ("postgres", "SELECT a + 1 AS a FROM t WHERE a > 1", None),
+        ("postgres", "SELECT a AS k FROM t ORDER BY k", None),
+        ("postgres", "SELECT b AS k FROM t GROUP BY k", None),
+        (
+            "postgres",
+            "SELECT SUM(a) AS k FROM t GROUP BY b HAVING k > 1",
+            "postgres does not know the name in HAVING yet: `k`",
+        ),
+        ("mysql", "SELECT SUM(a) AS k FROM t GROUP BY b HAVING k > 1", None),
+        (
+            "tsql",
+            "SELECT YEAR(b) AS y FROM t GROUP BY y",
+            "tsql does not know the name in GROUP BY yet: `y`",
+        ),
+        (
+            "postgres",
+            "SELECT a AS k, k + 1 AS l FROM t",
+            "postgres does not know the name in the list of columns yet: `k`",
+        ),
+        ("postgres", "SELECT a AS k FROM t WHERE EXISTS (SELECT k FROM (SELECT 1 AS k) x)", None),
+        ("postgres", "SELECT x.k FROM (SELECT a AS k FROM t) x WHERE k > 1", None),
+        (
+            "postgres",
+            "SELECT nope.a FROM t, generate_series(1, 2) AS g",
+            "unknown table of a column: `nope.a`",
+        ),
+        ("postgres", "SELECT g.g, t.a FROM t, generate_series(1, 2) AS g", None),
+        ("postgres", "SELECT jsonb_each.key FROM t, jsonb_each(t.b)", None),
+        ("postgres", "SELECT a FROM public.t", None),
+        ("postgres", "SELECT a FROM other.t", "unknown table: `other.t`"),
+        ("tsql", "SELECT a FROM other.t", "unknown table: `other.t`"),
+        ("tsql", "SELECT a FROM dbo.t", None),
+        ("mysql", "SELECT a FROM other.t", None),  # a database, whose name no DDL here says
+        ("bigquery", "SELECT * EXCEPT (b) FROM t", None),
+        ("bigquery", "SELECT * EXCEPT (zz) FROM t", "unknown column left out of `*`: `zz`"),
+    ],
+)
+def test_what_one_dialect_lacks(dialect: str, text: str, fact: str | None) -> None:
+    ddl = DDL.replace("c FLOAT", "c FLOAT, dt DATE")
+    finding = check_sql(prompt("select", dialect, ddl), generation(text))
+    if fact is None:
+        assert finding is None, str(finding)
+    else:
+        assert finding is not None
+        assert finding.facts[0].startswith(fact)
+
+
 def test_a_very_long_answer_is_refused_unread() -> None:
     text = "SELECT a FROM t WHERE b = '" + "x" * MAX_CHARS + "'"
     finding = check_sql(prompt(), generation(text))
