@@ -14,7 +14,7 @@ import pytest_specdec
 
 PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
-    0: "conditions counters errors expectations generation json_content json_schemas json_text "
+    0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
     "request_fields sql_tables table workload",
     1: "engines engines.pair engines.pipe engines.process engines.protocol hardware "
     "model_files observer profile",

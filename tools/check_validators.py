@@ -7,7 +7,7 @@ The folder holds any of these; what is not there is left out:
     json/schemas_dev/*.json                schemas, each with valid and invalid instances
     json/function_calling/*.jsonl          schemas, each with one right instance
     sql/text2sql_dev.jsonl                 tables, each with right queries in a dialect
-    sql/sqlglot_fixtures/                  statements without tables: what each is, is all that is read
+    sql/sqlglot_fixtures/                  statements without tables: only their kind is read
 
 docs/validators.md says what remains and why.
 """
@@ -56,11 +56,12 @@ class Case:
 
 
 def main(arguments: list[str]) -> int:
+    """Prints the totals and the disagreements; 1 where there is one."""
     parser = argparse.ArgumentParser(description="run the validators over public data")
     parser.add_argument("data", type=Path, help="the folder of the data")
     folder: Path = parser.parse_args(arguments).data
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each line it cannot read
-    cases = list(all_cases(folder))
+    cases = [*json_cases(folder / "json"), *sql_cases(folder / "sql")]
     if not cases:
         print(f"no data in {folder}\nhint: the docstring of this program says what is looked for")
         return 2
@@ -71,29 +72,30 @@ def main(arguments: list[str]) -> int:
     return 1 if any(case.disagreement is not None for case in cases) else 0
 
 
-def all_cases(folder: Path) -> Iterator[Case]:
-    """Every case in the folder, in the order of its parts."""
-    for path in sorted(folder.glob("json/schemas_dev/*.json")):
+def json_cases(folder: Path) -> Iterator[Case]:
+    """Schemas with their instances, then function calls."""
+    for path in sorted(folder.glob("schemas_dev/*.json")):
         if path.name != "INDEX.json":
             yield from schema_cases(json.loads(path.read_text(encoding="utf-8")))
-    for path in sorted(folder.glob("json/function_calling/*.jsonl")):
+    for path in sorted(folder.glob("function_calling/*.jsonl")):
         for row in _rows(path):
             yield _json_case("function calls", row["id"], row["json_schema"], row["gold_instance"])
-    for path in sorted(folder.glob("sql/text2sql_dev.jsonl")):
+
+
+def sql_cases(folder: Path) -> Iterator[Case]:
+    """Queries over declared tables, then statements without tables."""
+    for path in sorted(folder.glob("text2sql_dev.jsonl")):
         for row in _rows(path):
             yield from query_cases(row)
-    fixtures = folder / "sql" / "sqlglot_fixtures"
-    for path in sorted(fixtures.glob("dialect_identity.jsonl")):
+    for path in sorted(folder.glob("sqlglot_fixtures/dialect_identity.jsonl")):
         for number, row in enumerate(_rows(path), start=1):
             yield statement_case(f"{path.name}:{number}", row["sql"], row["dialect"])
-    for path in sorted(fixtures.glob("identity.sql")):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            if line.strip():
-                yield statement_case(f"{path.name}:{number}", line, "")
-    for path in sorted(fixtures.glob("tpc-h.sql")):
-        statements = path.read_text(encoding="utf-8").split(";")
-        for number, text in enumerate(filter(str.strip, statements), start=1):
-            yield statement_case(f"{path.name}, statement {number}", text, "")
+    for name, separator in (("identity.sql", "\n"), ("tpc-h.sql", ";")):
+        for path in sorted(folder.glob(f"sqlglot_fixtures/{name}")):
+            texts = path.read_text(encoding="utf-8").split(separator)
+            for number, text in enumerate(texts, start=1):
+                if text.strip():
+                    yield statement_case(f"{name}:{number}", text, "")
 
 
 def schema_cases(row: dict[str, Any]) -> Iterator[Case]:

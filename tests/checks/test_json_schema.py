@@ -188,6 +188,40 @@ def test_violations(schema: JsonSchema, text: str, facts: tuple[str, ...]) -> No
     assert all(said.startswith(fact) for said, fact in zip(finding.facts, facts, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("factor", "text", "is_valid"),
+    [
+        (0.01, "19.99", True),  # 1998.9999999999998 in floats
+        (0.1, "0.3", True),
+        (0.01, "19.995", False),
+        (2, "4.0", True),
+        (2, "3", False),
+        (2, "true", True),  # no number
+        (2, '"3"', True),
+        (1e-8, "12391239123", True),
+        (0.5, "1e308", True),
+        (2, "1e400", False),  # no float holds it
+        (5e-324, "1.7e308", True),
+    ],
+)
+@pytest.mark.parametrize("draft", ["http://json-schema.org/draft-04/schema#", None])
+def test_a_multiple_is_reckoned_in_decimals(
+    *, draft: str | None, factor: float, text: str, is_valid: bool
+) -> None:
+    schema = {"multipleOf": factor} if draft is None else {"$schema": draft, "multipleOf": factor}
+    finding = check_json(prompt(schema), generation(text))
+    assert (finding is None) is is_valid
+
+
+def test_the_failure_text_of_a_multiple() -> None:
+    assert str(check_json(prompt({"multipleOf": 0.05}), generation("1.02"))) == (
+        "schema violation: `one`\n"
+        "  at the root: 1.02\n"
+        "  breaks `multipleOf`: 0.05\n"
+        "  in words: 1.02 is not a multiple of 0.05"
+    )
+
+
 CALL: JsonSchema = {
     "type": "object",
     "properties": {
