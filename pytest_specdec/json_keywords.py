@@ -32,7 +32,8 @@ def with_our_keywords(dialect: Any) -> Any:
         keywords["contentMediaType"] = _check_media_type
     if dialect in newer:
         keywords["contentSchema"] = _check_content
-    return validators.extend(dialect, keywords)
+    extend: Any = validators.extend  # the stubs give it no types
+    return extend(dialect, keywords)
 
 
 def _check_multiple(_: Any, factor: Any, instance: Any, __: Mapping[str, Any]) -> Iterator[Any]:
@@ -44,7 +45,7 @@ def _check_multiple(_: Any, factor: Any, instance: Any, __: Mapping[str, Any]) -
         yield ValidationError(f"{instance!r} is not a multiple of {factor}")
 
 
-def _is_multiple(number: int | float, factor: int | float) -> bool:
+def _is_multiple(number: float, factor: float) -> bool:
     if isinstance(number, int) and isinstance(factor, int):
         return number % factor == 0
     with localcontext(prec=800):  # digits enough for any two floats

@@ -222,7 +222,7 @@ def test_the_failure_text_of_a_multiple() -> None:
     )
 
 
-CALL: JsonSchema = {
+CALL: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"const": "weather"},
