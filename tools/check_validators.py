@@ -6,7 +6,8 @@ The folder holds any of these; what is not there is left out:
 
     json/schemas_dev/*.json                schemas, each with valid and invalid instances
     json/function_calling/*.jsonl          schemas, each with one right instance
-    sql/text2sql_dev.jsonl                 tables, each with right queries in a dialect
+    sql/text2sql_dev.jsonl                 tables, each with right queries in a dialect; each
+                                           query again with a name misspelt must be refused
     sql/sqlglot_fixtures/                  statements without tables: only their kind is read
 
 docs/validators.md says what remains and why.
@@ -24,6 +25,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import sqlglot
 
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.json_schema import check_json
@@ -87,6 +90,7 @@ def sql_cases(folder: Path) -> Iterator[Case]:
     for path in sorted(folder.glob("text2sql_dev.jsonl")):
         for row in _rows(path):
             yield from query_cases(row)
+            yield from misspelt_cases(row)
     for path in sorted(folder.glob("sqlglot_fixtures/dialect_identity.jsonl")):
         for number, row in enumerate(_rows(path), start=1):
             yield statement_case(f"{path.name}:{number}", row["sql"], row["dialect"])
@@ -135,6 +139,39 @@ def query_cases(row: dict[str, Any]) -> Iterator[Case]:
         finding = check_sql(prompt, _answer(text))
         name = f"{row['id']}, query {number}"
         yield Case(source=source, id=name, disagreement=_against(finding, is_valid=True))
+
+
+def misspelt_cases(row: dict[str, Any]) -> Iterator[Case]:
+    """Each right query again, with one name of a table or column misspelt: none is valid."""
+    dialect, ddl = row["dialect"], row["ddl"]
+    try:
+        tables = read_tables(ddl, dialect=dialect)
+    except DdlDefect:
+        return  # told with the query itself
+    names = {each.lower() for columns in tables.values() for each in columns}
+    names |= {name[-1].lower() for name in tables}
+    sql = SqlExpectation(dialect=dialect, ddl=ddl, statement="select")
+    prompt = Prompt(id=row["id"], request={}, json_schema=None, sql=sql, line=1)
+    for number, text in enumerate(row["gold_sql"], start=1):
+        for start, end in _places_of(names, text, dialect):
+            finding = check_sql(prompt, _answer(f"{text[:start]}no_such_name{text[end:]}"))
+            yield Case(
+                source=f"misspelt queries ({dialect})",
+                id=f"{row['id']}, query {number}, character {start}",
+                disagreement=_against(finding, is_valid=False),
+            )
+
+
+def _places_of(names: set[str], text: str, dialect: str) -> Iterator[tuple[int, int]]:
+    """Where the names are used; a function's and one given after AS are others."""
+    tokens = sqlglot.tokenize(text, dialect=dialect)
+    kinds = ["", "", *(token.token_type.name for token in tokens), ""]
+    for position, token in enumerate(tokens):
+        before, after = kinds[position + 1], kinds[position + 3]
+        is_unit = position > 1 and tokens[position - 2].text.upper() == "EXTRACT"
+        is_name = token.text.lower() in names and kinds[position + 2] not in ("STRING", "NUMBER")
+        if is_name and before != "ALIAS" and after != "L_PAREN" and not is_unit:
+            yield token.start, token.end + 1
 
 
 def statement_case(name: str, text: str, dialect: str) -> Case:

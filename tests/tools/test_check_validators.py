@@ -46,6 +46,7 @@ def test_data_that_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         "JSON Schemas: 2 of 2 agree",
         "function calls: 1 of 1 agree",
         "queries (sqlite): 2 of 2 agree",
+        "misspelt queries (sqlite): 2 of 2 agree",
         "statements (mysql): 1 of 1 agree",
         "statements (any): 4 of 4 agree",
     ]
@@ -58,6 +59,7 @@ def test_each_disagreement_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
     write(
         tmp_path / "sql" / "text2sql_dev.jsonl",
         query("q", "SELECT b FROM t"),
+        query("m", "SELECT a AS t FROM t WHERE 't' <> 'a'", dialect="mysql"),
         query("r", ddl="CREATE TABLE t (a INTEGER", dialect="mysql"),
     )
     assert main([str(tmp_path)]) == 1
@@ -65,7 +67,9 @@ def test_each_disagreement_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert said.startswith(
         "JSON Schemas: 0 of 3 agree\n"
         "queries (sqlite): 0 of 1 agree\n"
-        "queries (mysql): 0 of 1 agree\n"
+        "misspelt queries (sqlite): 1 of 1 agree\n"
+        "queries (mysql): 1 of 2 agree\n"
+        "misspelt queries (mysql): 2 of 2 agree\n"
         "\n"
         "JSON Schemas: one, instance 1\n"
         "  valid, which the data calls invalid\n"
