@@ -1,9 +1,9 @@
 """JSON Schemas: which dialect a schema is in, whether it is sound, and its validator.
 
 Both the reading of workloads and the JSON check stand on this, so that the schema that was
-accepted is the schema that is checked. Nothing is ever fetched: a reference must resolve inside
-the schema or to a published metaschema. `jsonschema` is imported on use. Floor 0: imports only
-its own floor.
+accepted is the schema that is checked. Formats are asserted, and JSON in strings (`json_keywords`).
+Nothing is ever fetched: a reference must resolve inside the schema or to a published metaschema.
+`jsonschema` is imported on use. Floor 0: imports only its own floor.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pytest_specdec.json_keywords import with_our_keywords
 from pytest_specdec.json_text import pointer, shortened_text
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def validator(schema: JsonSchema) -> Validator:
     """A validator in the schema's own dialect (2020-12 where it names none), formats asserted."""
     from jsonschema_specifications import REGISTRY
 
-    dialect = _dialect(schema)
+    dialect = with_our_keywords(_dialect(schema))
+    if isinstance(schema, Mapping):  # below a `$ref` to the root, jsonschema would go by it again
+        schema = {key: value for key, value in schema.items() if key != "$schema"}
     # Without a registry of its own, jsonschema would fetch remote references over the network.
     built: Validator = dialect(schema, format_checker=dialect.FORMAT_CHECKER, registry=REGISTRY)
     return built

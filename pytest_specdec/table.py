@@ -92,6 +92,8 @@ class Place:
             if not isinstance(value, list):
                 raise self.error(f"is not a list: {value!r}")
             of = get_args(hint)[0]
+            if not dataclasses.is_dataclass(of):
+                return tuple(self.typed(of, each) for each in value)
             return tuple(self.at(str(number)).typed(of, each) for number, each in enumerate(value))
         if isinstance(origin, type) and issubclass(origin, Mapping):
             of = get_args(hint)[1]

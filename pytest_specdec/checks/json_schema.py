@@ -30,29 +30,67 @@ def check_json(prompt: Prompt, generation: Generation) -> Finding | None:
     try:
         value = loads(generation.text)
     except JsonError as error:
-        return spoiled(prompt, generation) or _unparsed(prompt, generation.text, error)
+        return (
+            _doubled(prompt, generation.text, error)
+            or spoiled(prompt, generation)
+            or _unparsed(prompt, generation.text, error)
+        )
     schema = ANY_OBJECT if prompt.json_schema is None else prompt.json_schema
     return _violation(prompt, value, schema)
 
 
+def _doubled(prompt: Prompt, text: str, error: JsonError) -> Finding | None:
+    """A brace that stands right after an equal one where none may, at either end or inside."""
+    position = error.position
+    if position is None:
+        return None
+    brace = text[position : position + 1]
+    if brace not in ("{", "}") or not text[:position].rstrip().endswith(brace):
+        return None
+    return _finding(
+        "doubled braces",
+        prompt,
+        f"a second `{brace}` at character {position}, where JSON has no place for it",
+        f"around it: {around(text, position)}",
+        hint="a grammar that is a token behind the text asks for the same token again: see whether "
+        "the baseline engine does it too",
+    )
+
+
 def _unparsed(prompt: Prompt, text: str, error: JsonError) -> Finding:
     position = error.position
-    starts_like_json = text.lstrip()[:1] in ("{", "[")
-    if position is not None and error.is_text_after_end and starts_like_json:
-        return Finding(
-            kind="text after the end",
-            prompt_id=prompt.id,
-            facts=(
-                f"a whole JSON value ends before character {position}; "
-                f"after it: {quoted(text[position:])}",
-            ),
+    start = _start(text)
+    if position is not None and error.is_text_after_end and text[:start].strip() == "":
+        return _finding(
+            "text after the end",
+            prompt,
+            f"a whole JSON value ends before character {position}; "
+            f"after it: {quoted(text[position:])}",
         )
-    facts = [error.fact if position is None else f"{error.fact} at character {position}"]
-    if position is not None and text.strip():
-        facts.append(f"around it: {around(text, position)}")
-    else:
-        facts.append(f"answer: {quoted(text)}")
-    return Finding(kind="invalid JSON", prompt_id=prompt.id, facts=tuple(facts))
+    if text[:start].strip() and _is_json(text[start:]):
+        return _finding(
+            "text before the start",
+            prompt,
+            f"a whole JSON value begins at character {start}; before it: {quoted(text[:start])}",
+        )
+    where = "" if position is None else f" at character {position}"
+    shown = (
+        f"answer: {quoted(text)}" if position is None else f"around it: {around(text, position)}"
+    )
+    return _finding("invalid JSON", prompt, f"{error.fact}{where}", shown)
+
+
+def _start(text: str) -> int:
+    """Where the first object or array begins; the text's end where there is none."""
+    return min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=len(text))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        loads(text)
+    except JsonError:
+        return False
+    return True
 
 
 def _violation(prompt: Prompt, value: Any, schema: JsonSchema) -> Finding | None:
@@ -61,10 +99,8 @@ def _violation(prompt: Prompt, value: Any, schema: JsonSchema) -> Finding | None
     try:
         errors = list(validator(schema).iter_errors(value))
     except RecursionError:
-        return Finding(
-            kind="invalid JSON",
-            prompt_id=prompt.id,
-            facts=("nested too deeply to be checked against the schema",),
+        return _finding(
+            "invalid JSON", prompt, "nested too deeply to be checked against the schema"
         )
     best = best_match(errors)
     if best is None:
@@ -75,4 +111,8 @@ def _violation(prompt: Prompt, value: Any, schema: JsonSchema) -> Finding | None
     facts.append(f"in words: {shortened_text(best.message, 200)}")
     if len(errors) > 1:
         facts.append(f"violations of the schema in all: {len(errors)}")
-    return Finding(kind="schema violation", prompt_id=prompt.id, facts=tuple(facts))
+    return _finding("schema violation", prompt, *facts)
+
+
+def _finding(kind: str, prompt: Prompt, *facts: str, hint: str | None = None) -> Finding:
+    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, hint=hint)

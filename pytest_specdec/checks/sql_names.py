@@ -11,11 +11,20 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from pytest_specdec.checks.sql_rules import alias_used_as_column
 from pytest_specdec.errors import did_you_mean
 from pytest_specdec.json_text import shortened_text
 from pytest_specdec.sql_tables import Tables
 
-_ROW_IDS = {"sqlite": {"rowid", "oid", "_rowid_"}, "duckdb": {"rowid"}}
+# Columns that every table has, and the table that is there to select from nothing.
+_HIDDEN_COLUMNS = {
+    "sqlite": {"rowid", "oid", "_rowid_"},
+    "duckdb": {"rowid"},
+    "postgres": {"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"},
+    "oracle": {"ROWID", "ROWNUM"},
+}
+_DEFAULT_SCHEMA = {"postgres": "public", "tsql": "dbo"}
+_DUAL = {"mysql": "dual", "oracle": "DUAL"}
 
 
 class Unresolved(ValueError):
@@ -42,8 +51,13 @@ class DeclaredTables:
         self.tables = tables
         self.rules = rules
         self.dialect = rules.partition(",")[0]
+        self.hidden_columns = _HIDDEN_COLUMNS.get(self.dialect, set())
         self.schema = MappingSchema(dialect=rules, normalize=False)
         depth = min(len(name) for name in tables)  # sqlglot wants one depth for all
+        # Where a table is declared without its schema, the one that a database looks in is right.
+        self.schemas = {"", *(name[-2] for name in tables if len(name) > 1)}
+        self.schemas |= {_DEFAULT_SCHEMA.get(self.dialect, "")}
+        self.has_default_schema = depth == 1 and self.dialect in _DEFAULT_SCHEMA
         for name, columns in tables.items():
             parts = [exp.to_identifier(part, quoted=True) for part in reversed(name[-depth:])]
             table = exp.Table(**dict(zip(("this", "db", "catalog"), parts, strict=False)))
@@ -59,7 +73,7 @@ class DeclaredTables:
             columns = list(self.schema.column_names(bare))
         except SchemaError as error:
             raise Unresolved(str(error)) from None
-        if not columns:
+        if not columns or (self.has_default_schema and table.db not in self.schemas):
             shown = ".".join(part.name for part in bare.parts)
             known = {".".join(name) for name in self.tables}
             raise Unresolved(f"unknown table: `{shown}`", hint=did_you_mean(shown, known))
@@ -71,8 +85,12 @@ class DeclaredTables:
         from sqlglot.errors import SqlglotError
         from sqlglot.optimizer.qualify import qualify
 
+        self._remove_dual(query)
         has_functions = self._check_tables(query)
-        self._replace_sqlite_spellings(query)
+        if query.find(exp.Pivot) is not None:
+            return query  # what its columns are called is left to the database
+        self._check_aliases(query, has_functions=has_functions)
+        self._replace_what_is_no_column(query)
         used = sorted({table.name for table in query.find_all(exp.Table)})
         try:
             qualified = qualify(
@@ -102,19 +120,46 @@ class DeclaredTables:
                 self.columns(table)
         return has_functions
 
-    def _replace_sqlite_spellings(self, query: Any) -> None:
-        """Replaces what is no column: a row id, and for sqlite a string in double quotes."""
+    def _check_aliases(self, query: Any, *, has_functions: bool) -> None:
+        """Refuses what sqlglot would take for its column in any dialect, or not look at."""
+        from sqlglot import exp
+
+        known = {column for columns in self.tables.values() for column in columns}
+        known |= {each.name for alias in query.find_all(exp.TableAlias) for each in alias.columns}
+        inner = (each for each in query.find_all(exp.Query) if each.parent is not None)
+        known |= {name for each in inner for name in each.named_selects}
+        if has_functions:
+            _check_qualifiers(query, known)
+        elif "*" not in known:  # else what columns there are is not known
+            used = alias_used_as_column(query, frozenset(known), dialect=self.dialect)
+            if used is not None:
+                raise Unresolved(used)
+            for star in query.find_all(exp.Star):
+                for left_out in star.args.get("except_") or ():
+                    if left_out.name not in known:
+                        raise Unresolved(f"unknown column left out of `*`: `{left_out.name}`")
+
+    def _remove_dual(self, query: Any) -> None:
+        from sqlglot import exp
+
+        for table in list(query.find_all(exp.Table)):
+            is_dual = table.name == _DUAL.get(self.dialect) and len(table.parts) == 1
+            is_read = isinstance(table.parent, exp.From | exp.Join)
+            if is_dual and is_read and (table.name,) not in self.tables:
+                table.parent.pop()
+
+    def _replace_what_is_no_column(self, query: Any) -> None:
+        """Replaces hidden columns, and for sqlite a string in double quotes."""
         from sqlglot import exp
 
         known = {column for columns in self.tables.values() for column in columns}
         known |= {each.alias for each in query.find_all(exp.Alias, exp.CTE)}
         known |= {each.name for alias in query.find_all(exp.TableAlias) for each in alias.columns}
-        row_ids = _ROW_IDS.get(self.dialect, set())
         for column in list(query.find_all(exp.Column)):
             if column.name in known or isinstance(column.this, exp.Star):
                 continue
             may_be_string = not column.table and column.this.quoted and self.dialect == "sqlite"
-            if column.name in row_ids:
+            if column.name in self.hidden_columns:
                 column.replace(exp.null())
             elif may_be_string and not isinstance(column.parent, exp.Select | exp.Alias):
                 column.replace(exp.Literal.string(column.name))
@@ -134,6 +179,19 @@ def _in_our_words(error: Exception) -> str:
     line = re.sub(r"\. Line: (\d+), Col: (\d+)$", r" at line \1, column \2", line)
     line = re.sub(r"^(Unknown \w+: )([^`].*)$", r"\1`\2`", line)
     return line[:1].lower() + line[1:]
+
+
+def _check_qualifiers(query: Any, known: set[str]) -> None:
+    """Beside a table function sqlglot checks no name; what stands before a dot can be, still."""
+    from sqlglot import exp
+
+    sources = {each.alias_or_name for each in query.find_all(exp.Table, exp.CTE, exp.TableAlias)}
+    sources |= {each.name for each in query.find_all(exp.Anonymous)}
+    sources |= known | {each.alias for each in query.find_all(exp.Alias)}
+    folded = {each.lower() for each in sources}
+    for column in query.find_all(exp.Column):
+        if column.table and column.table.lower() not in folded:
+            raise Unresolved(f"unknown table of a column: `{column.table}.{column.name}`")
 
 
 def _check_having(query: Any) -> None:

@@ -27,6 +27,8 @@ def resolve(statement: Any, tables: Tables, *, dialect: str) -> None:
     rules = name_rules(dialect)
     tree = normalize_identifiers(statement.copy(), dialect=rules)
     names = DeclaredTables(tables, rules)
+    if dialect == "tsql":
+        _unname_old_and_new(tree)
     if isinstance(tree, exp.Insert):
         _resolve_insert(tree, names, dialect)
     elif isinstance(tree, exp.Update):
@@ -38,6 +40,16 @@ def resolve(statement: Any, tables: Tables, *, dialect: str) -> None:
         names.resolve_query(tree)
 
 
+def _unname_old_and_new(tree: Any) -> None:
+    """Removes T-SQL's names for the rows before and after from its OUTPUT."""
+    from sqlglot import exp
+
+    returning = tree.args.get("returning")
+    for column in () if returning is None else returning.find_all(exp.Column):
+        if column.table in ("inserted", "deleted"):
+            column.set("table", None)
+
+
 def _resolve_insert(tree: Any, names: DeclaredTables, dialect: str) -> None:
     from sqlglot import exp
 
@@ -45,14 +57,15 @@ def _resolve_insert(tree: Any, names: DeclaredTables, dialect: str) -> None:
     table = target.this if isinstance(target, exp.Schema) else target
     known = names.columns(table)
     listed = [each.name for each in target.expressions] if isinstance(target, exp.Schema) else []
-    _check_columns(listed, table, known)
     source = tree.expression
+    if tree.args.get("by_name") and isinstance(source, exp.Query):
+        listed = source.named_selects
+    _check_columns(listed, table, [*known, *names.hidden_columns])
     if isinstance(source, exp.Values):
         for row in source.expressions:
             items = row.expressions if isinstance(row, exp.Tuple) else [row]
             _check_width(len(items), listed, known, dialect)
-            values = [each.copy() for each in items if not isinstance(each, exp.Var)]
-            names.resolve_query(_as_select(tree, (), expressions=values))
+            names.resolve_query(_as_select(tree, (), expressions=_values(items)))
     elif isinstance(source, exp.Query):
         query = source.copy()
         if tree.args.get("with_") is not None and not query.args.get("with_"):
@@ -89,15 +102,36 @@ def _check_width(num_values: int, listed: list[str], known: list[str], dialect: 
 def _resolve_update(tree: Any, names: DeclaredTables) -> None:
     from sqlglot import exp
 
-    known = names.columns(tree.this)
-    for assignment in tree.expressions:
-        target = assignment.this
-        if isinstance(target, exp.Column) and not tree.this.args.get("joins"):
-            _check_columns([target.name], tree.this, known)
     source = tree.args.get("from_")
-    sources = [tree.this, *([] if source is None else [source.this])]
-    values = [each.expression.copy() for each in tree.expressions if each.expression is not None]
+    sources = [] if source is None else [source.this]
+    target = tree.this
+    aliased = [each for each in sources if isinstance(each, exp.Table) and each.alias]
+    if names.dialect == "tsql" and target.name in [each.alias for each in aliased]:
+        target = next(each for each in aliased if each.alias == target.name)
+    else:
+        sources.insert(0, target)
+    known = names.columns(target)
+    for assignment in tree.expressions:
+        column = assignment.this
+        if isinstance(column, exp.Column) and not tree.this.args.get("joins"):
+            _check_columns([column.name], target, known)
+    values = _values(each.expression for each in tree.expressions)
     names.resolve_query(_as_select(tree, sources, expressions=values))
+
+
+def _values(items: Iterable[Any]) -> list[Any]:
+    """What is assigned, DEFAULT left out; in parentheses, so that nothing is taken for a name."""
+    from sqlglot import exp
+
+    written = [each for each in items if each is not None and not isinstance(each, exp.Var)]
+    return [exp.Paren(this=each.copy()) for each in written if not _is_default(each)]
+
+
+def _is_default(value: Any) -> bool:
+    from sqlglot import exp
+
+    is_bare = isinstance(value, exp.Column) and not value.table and not value.this.quoted
+    return is_bare and value.name.lower() == "default"
 
 
 def _as_select(tree: Any, sources: Iterable[Any], *, expressions: Iterable[Any]) -> Any:

@@ -13,16 +13,31 @@ from dataclasses import replace
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.json_schema import check_json
 from pytest_specdec.checks.sql import check_sql
+from pytest_specdec.checks.structured_outputs import check_choice, check_regex
 from pytest_specdec.generation import Generation, Role
 from pytest_specdec.workload import Prompt
 
 Check = Callable[[Prompt, Generation], Finding | None]
-CHECKS: Mapping[str, Check] = {"json": check_json, "sql": check_sql}
+CHECKS: Mapping[str, Check] = {
+    "json": check_json,
+    "sql": check_sql,
+    "regex": check_regex,
+    "choice": check_choice,
+}
 
 
 def checks_for(prompt: Prompt) -> Mapping[str, Check]:
-    """The checks that a prompt's declarations ask for, by the names its test items have."""
-    declared = {"json": prompt.json_schema, "sql": prompt.sql}
+    """The checks that a prompt's declarations ask for, by the names its test items have.
+
+    A `grammar` asks for none: it says what the engine may write, and `expect` what is right.
+    """
+    held = prompt.request.get("structured_outputs", {})
+    declared = {
+        "json": prompt.json_schema,
+        "sql": prompt.sql,
+        "regex": held.get("regex"),
+        "choice": held.get("choice"),
+    }
     return {name: CHECKS[name] for name, value in declared.items() if value is not None}
 
 

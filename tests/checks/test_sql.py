@@ -197,6 +197,138 @@ def test_clauses_of_writing_statements(*, statement: str, text: str, is_valid: b
     assert (finding is None) is is_valid
 
 
+@pytest.mark.parametrize(
+    ("dialect", "statement", "text", "is_valid"),
+    [
+        ("sqlite", "select", "SELECT a FROM t; -- done", True),
+        ("postgres", "select", "SELECT a FROM t; -- done\nSELECT b FROM t", False),
+        ("postgres", "select", "SELECT ctid, xmin FROM t WHERE tableoid > 0", True),
+        ("mysql", "select", "SELECT ctid FROM t", False),
+        ("mysql", "select", "SELECT 1 FROM DUAL", True),
+        ("oracle", "select", "SELECT SYSDATE FROM dual", True),
+        ("mysql", "select", "SELECT a FROM DUAL", False),
+        ("mysql", "select", "SELECT a, 1 FROM t, DUAL", True),
+        ("postgres", "select", "SELECT 1 FROM dual", False),
+        ("bigquery", "select", "FROM t |> SELECT a", True),
+        ("tsql", "select", "SELECT * FROM t PIVOT (SUM(c) FOR b IN ([x], [y])) AS p", True),
+        ("tsql", "select", "SELECT * FROM nope PIVOT (SUM(c) FOR b IN ([x], [y])) AS p", False),
+        ("sqlite", "insert", "REPLACE INTO t (a, b) VALUES (1, 'x')", True),
+        ("mysql", "insert", "replace into t (a, b) VALUES (1, 'x')", True),
+        ("sqlite", "insert", "REPLACE INTO t (a, zz) VALUES (1, 'x')", False),
+        ("sqlite", "update", "REPLACE INTO t (a, b) VALUES (1, 'x')", False),
+        ("postgres", "insert", "REPLACE INTO t (a, b) VALUES (1, 'x')", False),
+        ("sqlite", "update", "UPDATE OR IGNORE t SET b = 'q'", True),
+        ("sqlite", "update", "UPDATE OR IGNORE t SET zz = 'q'", False),
+        ("sqlite", "update", "UPDATE OR NOTHING t SET b = 'q'", False),
+        ("postgres", "update", "UPDATE OR IGNORE t SET b = 'q'", False),
+        ("sqlite", "update", 'UPDATE t SET b = "x" WHERE a = 1', True),
+        ("postgres", "update", 'UPDATE t SET b = "x" WHERE a = 1', False),
+        ("sqlite", "insert", 'INSERT INTO t (a, b) VALUES (1, "x")', True),
+        ("postgres", "insert", 'INSERT INTO t (a, b) VALUES (1, "x")', False),
+        ("sqlite", "insert", "INSERT INTO t (rowid, b) VALUES (1, 'x')", True),
+        ("mysql", "insert", "INSERT INTO t (rowid, b) VALUES (1, 'x')", False),
+        ("postgres", "update", "UPDATE t SET b = DEFAULT, c = 1", True),
+        ("postgres", "update", 'UPDATE t SET b = "default"', False),
+        ("tsql", "update", "UPDATE x SET b = 'q' FROM t AS x JOIN u ON u.a = x.a", True),
+        ("tsql", "update", "UPDATE x SET zz = 'q' FROM t AS x JOIN u ON u.a = x.a", False),
+        ("tsql", "update", "UPDATE x SET b = x.zz FROM t AS x JOIN u ON u.a = x.a", False),
+        ("tsql", "update", "UPDATE x SET b = 'q' FROM t AS y", False),
+        ("tsql", "insert", "INSERT INTO t (a) OUTPUT inserted.a VALUES (1)", True),
+        ("tsql", "insert", "INSERT INTO t (a) OUTPUT inserted.zz VALUES (1)", False),
+        ("tsql", "update", "UPDATE t SET b = 'x' OUTPUT deleted.b, inserted.b", True),
+        ("postgres", "insert", "INSERT INTO t (a) VALUES (1) RETURNING inserted.a", False),
+        ("tsql", "delete", "DELETE FROM t OUTPUT deleted.a", True),
+        ("tsql", "delete", "DELETE FROM t OUTPUT deleted.zz", False),
+        ("duckdb", "insert", "INSERT INTO t BY NAME SELECT 1 AS a", True),
+        ("duckdb", "insert", "INSERT INTO t BY NAME SELECT 1 AS zz", False),
+    ],
+)
+def test_spellings_of_one_dialect(
+    *, dialect: str, statement: str, text: str, is_valid: bool
+) -> None:
+    finding = check_sql(prompt(statement, dialect), generation(text))
+    assert (finding is None) is is_valid, str(finding)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "fact"),
+    [
+        ("tsql", "SELECT a FROM t LIMIT 5", "tsql has no `LIMIT`: 'SELECT a FROM t LIMIT 5'"),
+        ("tsql", "SELECT TOP 5 a FROM t", None),
+        ("postgres", "SELECT a FROM t LIMIT 1, 2", "postgres has no `LIMIT offset, count`: "),
+        ("mysql", "SELECT a FROM t LIMIT 1, 2", None),
+        ("mysql", "SELECT a::int FROM t", "mysql has no `::`: "),
+        ("postgres", "SELECT a::int FROM t", None),
+        ("mysql", "SELECT '::' FROM t", None),
+        ("mysql", "SELECT a FROM t WHERE b ILIKE 'x'", "mysql has no `ILIKE`: "),
+        ("bigquery", "SELECT DISTINCT ON (b) a FROM t", "bigquery has no `DISTINCT ON`: "),
+        ("postgres", "SELECT DISTINCT ON (b) a FROM t", None),
+        (
+            "postgres",
+            "SELECT a FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY a) = 1",
+            "postgres has no `QUALIFY`: ",
+        ),
+        ("mysql", "SELECT t.a FROM t FULL JOIN u ON t.a = u.a", "mysql has no `FULL JOIN`: "),
+        ("tsql", "SELECT dt + INTERVAL '1 day' FROM t", "tsql has no `INTERVAL`: "),
+        ("mysql", "SELECT [a] FROM t", "mysql has no `[`: "),
+        ("postgres", "SELECT [a] FROM t", "postgres has no array without `ARRAY`: "),
+        ("postgres", "SELECT ARRAY[[1], [2]], (ARRAY[a])[1] FROM t", None),
+        ("postgres", "FROM t", "a query cannot begin with FROM: 'FROM t'"),
+        ("mysql", "SELECT a, FROM t", "a comma stands before FROM: 'SELECT a, FROM t'"),
+        (
+            "postgres",
+            "SELECT a AS k FROM t WHERE k > 1",
+            "postgres does not know the name in WHERE yet: `k`",
+        ),
+        ("sqlite", "SELECT a AS k FROM t WHERE k > 1", None),
+        ("snowflake", "SELECT a AS k FROM t WHERE k > 1", None),
+        ("postgres", "SELECT a + 1 AS a FROM t WHERE a > 1", None),
+        ("postgres", "SELECT a AS k FROM t ORDER BY k", None),
+        ("postgres", "SELECT b AS k FROM t GROUP BY k", None),
+        (
+            "postgres",
+            "SELECT SUM(a) AS k FROM t GROUP BY b HAVING k > 1",
+            "postgres does not know the name in HAVING yet: `k`",
+        ),
+        ("mysql", "SELECT SUM(a) AS k FROM t GROUP BY b HAVING k > 1", None),
+        (
+            "tsql",
+            "SELECT YEAR(b) AS y FROM t GROUP BY y",
+            "tsql does not know the name in GROUP BY yet: `y`",
+        ),
+        (
+            "postgres",
+            "SELECT a AS k, k + 1 AS l FROM t",
+            "postgres does not know the name in the list of columns yet: `k`",
+        ),
+        ("postgres", "SELECT a AS k FROM t WHERE EXISTS (SELECT k FROM (SELECT 1 AS k) x)", None),
+        ("postgres", "SELECT x.k FROM (SELECT a AS k FROM t) x WHERE k > 1", None),
+        (
+            "postgres",
+            "SELECT nope.a FROM t, generate_series(1, 2) AS g",
+            "unknown table of a column: `nope.a`",
+        ),
+        ("postgres", "SELECT g.g, t.a FROM t, generate_series(1, 2) AS g", None),
+        ("postgres", "SELECT jsonb_each.key FROM t, jsonb_each(t.b)", None),
+        ("postgres", "SELECT a FROM public.t", None),
+        ("postgres", "SELECT a FROM other.t", "unknown table: `other.t`"),
+        ("tsql", "SELECT a FROM other.t", "unknown table: `other.t`"),
+        ("tsql", "SELECT a FROM dbo.t", None),
+        ("mysql", "SELECT a FROM other.t", None),  # a database, whose name no DDL here says
+        ("bigquery", "SELECT * EXCEPT (b) FROM t", None),
+        ("bigquery", "SELECT * EXCEPT (zz) FROM t", "unknown column left out of `*`: `zz`"),
+    ],
+)
+def test_what_one_dialect_lacks(dialect: str, text: str, fact: str | None) -> None:
+    ddl = DDL.replace("c FLOAT", "c FLOAT, dt DATE")
+    finding = check_sql(prompt("select", dialect, ddl), generation(text))
+    if fact is None:
+        assert finding is None, str(finding)
+    else:
+        assert finding is not None
+        assert finding.facts[0].startswith(fact)
+
+
 def test_a_very_long_answer_is_refused_unread() -> None:
     text = "SELECT a FROM t WHERE b = '" + "x" * MAX_CHARS + "'"
     finding = check_sql(prompt(), generation(text))
@@ -248,6 +380,9 @@ def test_tables_in_schemas_and_views(*, ddl: str, text: str, is_valid: bool) -> 
         ("SELECT a FROM t", "abort", "aborted"),
         ("SELECT a FROM t", "error", "engine error"),
         ("```sql\nSELECT", "length", "fenced"),
+        ("SELECT a FROM t<|im_end|>", "length", "special token"),
+        (" \n", "stop", "empty"),
+        ("SELECT a FROM t; SELECT", "length", "truncated"),
     ],
 )
 def test_how_the_answer_ended(text: str, finish_reason: str, kind: str | None) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.json_schema import check_json
 from pytest_specdec.checks.sql import check_sql
+from pytest_specdec.checks.structured_outputs import check_choice, check_regex
 from pytest_specdec.checks.validity import checks_for, judge_validity
 from pytest_specdec.generation import Generation
 from pytest_specdec.workload import Prompt, SqlExpectation
@@ -100,3 +102,46 @@ def test_checks_for(*, has_schema: bool, has_sql: bool, expected: list[Check]) -
         line=1,
     )
     assert list(checks_for(declared).values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("outputs", "has_sql", "expected"),
+    [
+        ({"regex": "a"}, False, {"regex": check_regex}),
+        ({"choice": ["a"]}, False, {"choice": check_choice}),
+        ({"regex": "a"}, True, {"sql": check_sql, "regex": check_regex}),
+        ({"grammar": "root ::= [a]"}, False, {}),
+        ({"grammar": "root ::= [a]"}, True, {"sql": check_sql}),
+    ],
+)
+def test_checks_for_structured_outputs(
+    *, outputs: dict[str, Any], has_sql: bool, expected: dict[str, Check]
+) -> None:
+    declared = Prompt(
+        id="one",
+        request={"structured_outputs": outputs},
+        json_schema=None,
+        sql=SQL if has_sql else None,
+        line=1,
+    )
+    assert checks_for(declared) == expected
+
+
+def test_a_regex_holds_both_engines() -> None:
+    held = Prompt(
+        id="one",
+        request={"structured_outputs": {"regex": "[ab]"}},
+        json_schema=None,
+        sql=None,
+        line=1,
+    )
+    finding = judge_validity(
+        held, baseline=generation("a"), speculative=generation("c"), check=check_regex
+    )
+    assert str(finding) == (
+        "regex mismatch: `one`\n"
+        "  on the speculative engine; the baseline engine's answer: valid\n"
+        "  the answer does not match the whole of the regex\n"
+        "  regex: '[ab]'\n"
+        "  answer: 'c'"
+    )
