@@ -1,7 +1,8 @@
 """Which fault is on.
 
 `SPECDEC_FAULT` holds its name, or `@PATH`: a file that holds the name and may be changed while the
-engine lives; empty for none. Faults bite the speculative engine alone: the plugin is loaded by both.
+engine lives; empty for none. The plugin is loaded by both engines; faults bite the speculative one
+alone, but for those that ask otherwise.
 """
 
 from __future__ import annotations
@@ -20,19 +21,31 @@ _is_speculative = False
 
 
 def install() -> None:
-    """Learns of every engine made in this process whether it speculates."""
-    from vllm.v1.engine.llm_engine import LLMEngine
+    """Learns of every engine made in this process whether it speculates.
 
-    @wraps(LLMEngine, "__init__")
-    def _learn(original: Any, self: Any, vllm_config: Any, *args: Any, **kwargs: Any) -> None:
+    An engine may be three processes: its front, its core and its workers.
+    """
+    from vllm.v1.engine.core import EngineCore
+    from vllm.v1.engine.llm_engine import LLMEngine
+    from vllm.v1.worker.worker_base import WorkerBase
+
+    def learn(original: Any, self: Any, vllm_config: Any, *args: Any, **kwargs: Any) -> None:
         global _is_speculative  # noqa: PLW0603 - one engine a process
         _is_speculative = vllm_config.speculative_config is not None
         original(self, vllm_config, *args, **kwargs)
 
+    for owner in (LLMEngine, EngineCore, WorkerBase):
+        wraps(owner, "__init__")(learn)
 
-def is_on(name: str) -> bool:
-    """Whether that fault is to bite now."""
-    return _is_speculative and current() == name
+
+def is_on(name: str, *, anywhere: bool = False) -> bool:
+    """Whether that fault is to bite now; `anywhere`: in the baseline engine, too."""
+    return (anywhere or _is_speculative) and current() == name
+
+
+def biting() -> str:
+    """The fault that is to bite now; empty for none."""
+    return current() if _is_speculative else ""
 
 
 def current() -> str:
