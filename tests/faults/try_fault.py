@@ -24,13 +24,14 @@ from pytest_specdec.engines.process import ProcessEngine  # noqa: E402
 from pytest_specdec.errors import SpecdecError  # noqa: E402
 from pytest_specdec.generation import Pass  # noqa: E402
 from pytest_specdec.profile import Profile, Timeouts, read_profiles  # noqa: E402
-from pytest_specdec.workload import Prompt, Workload, read_workload  # noqa: E402
+from pytest_specdec.workload import Prompt, read_workload  # noqa: E402
 from tests.faults.install import installed_kit  # noqa: E402
 
 PROFILE = "smollm2-ngram"
 WORKLOAD = ROOT / "suites" / "predictable" / "code.jsonl"
 NUM_PROMPTS = 4
-NUM_PASSES = 3
+MAX_TOKENS = 40
+NUM_PASSES = 2
 SURVIVED = (
     "nothing-drafted",
     "garbage-drafts",
@@ -105,9 +106,10 @@ def fastest(passes: Sequence[Pass]) -> float:
     return min(each.wall_s for each in passes)
 
 
-def try_together(profile: Profile, folder: Path, names: Sequence[str], asked: Workload) -> None:
-    """One engine, one fault after another; the first and the last passes are without one."""
-    prompts = asked.prompts[:NUM_PROMPTS]
+def try_together(
+    profile: Profile, folder: Path, names: Sequence[str], prompts: Sequence[Prompt]
+) -> None:
+    """One engine, one fault after another, and none in between."""
     with loaded(profile, folder) as engine:
 
         def passes(name: str, asked: Sequence[Prompt] = prompts) -> list[Pass]:
@@ -130,12 +132,12 @@ def long_prompt(prompt: Prompt) -> Prompt:
     return replace(prompt, id="long", request={**prompt.request, "messages": messages})
 
 
-def try_alone(profile: Profile, folder: Path, name: str, asked: Workload) -> None:
+def try_alone(profile: Profile, folder: Path, name: str, prompts: Sequence[Prompt]) -> None:
     """The first words of the error that the fault ends in."""
     (folder / "fault").write_text(name, encoding="utf-8")
     try:
         with loaded(profile, folder) as engine:
-            engine.generate(asked.prompts[:NUM_PROMPTS], concurrency=NUM_PROMPTS)
+            engine.generate(prompts, concurrency=NUM_PROMPTS)
         print(f"{name} | answered as if nothing were wrong")
     except SpecdecError as error:
         print(f"{name} | {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
@@ -148,16 +150,19 @@ def main() -> None:
     names = parser.parse_args().faults or SURVIVED
     profile = read_profiles(ROOT / "specdec.toml").chosen(PROFILE)
     arguments = {**profile.engine_args, "max_model_len": 1024, "max_num_seqs": 8}
-    asked = read_workload(WORKLOAD)
+    prompts = [
+        replace(prompt, request={**prompt.request, "max_tokens": MAX_TOKENS})
+        for prompt in read_workload(WORKLOAD).prompts[:NUM_PROMPTS]
+    ]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         profile = with_faults(replace(profile, engine_args=arguments), folder)
         if together := [name for name in names if name not in ENDING]:
             print(" | ".join(HEADINGS))
-            try_together(profile, folder, together, asked)
+            try_together(profile, folder, together, prompts)
         for name in (name for name in names if name in ENDING):
             impatient = replace(profile, timeouts=Timeouts(silence_s=5))
-            try_alone(impatient, folder, name, asked)
+            try_alone(impatient, folder, name, prompts)
 
 
 if __name__ == "__main__":
