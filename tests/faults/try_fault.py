@@ -51,8 +51,8 @@ SURVIVED = (
     "reordered-batches",
     "slower-target",
 )
-# What passes before decide: an answer that is known, a prompt that was too long.
-TAUGHT = ("better-drafts", "collapse-after-long-request")
+# What passes before decide: an answer that is known, a prompt that was long, how many there were.
+TAUGHT = ("better-drafts", "collapse-after-long-request", "acceptance-drifts")
 ENDING = ("crash", "hang", "slow-death", "load-fails")
 HEADINGS = ("fault", "same", "drafts", "drafted", "accepted", "rate", "of requests", "time")
 

@@ -15,9 +15,9 @@ from . import switch
 from .engine import lengthen
 
 Draft = list[int]
-WORSE_EVERY = 12
-DRIFT_FROM_CALL = 100
-DRIFT_CALLS = 400
+WORSE_EVERY = 16
+DRIFT_AFTER = 100
+DRIFT_DRAFTS = 400
 LONG_PROMPT = 0.75
 DRAFTER_SHARE = 0.5
 
@@ -102,18 +102,20 @@ def collapse_after_long_request(runner: Any, drafts: list[Draft]) -> list[Draft]
 
 
 def acceptance_drifts(runner: Any, drafts: list[Draft]) -> list[Draft]:
-    """A drafter's state that decays while it serves: of each call after the hundredth a larger
-    share is spoiled."""
+    """A drafter's state that decays while it serves: of the drafts after the hundredth an ever
+    larger share is spoiled."""
+    return [spoiled(runner, draft) if draft and _is_decayed() else draft for draft in drafts]
+
+
+def _is_decayed() -> bool:
+    """Whether the next draft is one of that share, spread evenly."""
     state = switch.state
-    state["num_calls"] = state.get("num_calls", 0) + 1
-    share = min(1.0, max(0, state["num_calls"] - DRIFT_FROM_CALL) / DRIFT_CALLS)
-    result = []
-    for draft in drafts:
-        state["owed"] = state.get("owed", 0.0) + (share if draft else 0.0)
-        is_due = state["owed"] >= 1
-        state["owed"] -= is_due
-        result.append(spoiled(runner, draft) if is_due else draft)
-    return result
+    state["num_drafts"] = state.get("num_drafts", 0) + 1
+    share = min(1.0, max(0, state["num_drafts"] - DRIFT_AFTER) / DRIFT_DRAFTS)
+    state["owed"] = state.get("owed", 0.0) + share
+    is_due = bool(state["owed"] >= 1)
+    state["owed"] -= is_due
+    return is_due
 
 
 Fault = Callable[[Any, list[Draft]], list[Draft]]
