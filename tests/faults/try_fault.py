@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,6 +33,8 @@ WORKLOAD = ROOT / "suites" / "predictable" / "code.jsonl"
 NUM_PROMPTS = 4
 MAX_TOKENS = 40
 NUM_PASSES = 2
+MAX_PASSES = 5
+SILENCE_S = 15
 SURVIVED = (
     "nothing-drafted",
     "garbage-drafts",
@@ -133,14 +136,22 @@ def long_prompt(prompt: Prompt) -> Prompt:
 
 
 def try_alone(profile: Profile, folder: Path, name: str, prompts: Sequence[Prompt]) -> None:
-    """The first words of the error that the fault ends in."""
-    (folder / "fault").write_text(name, encoding="utf-8")
+    """The first words of the error that the fault ends in, and when that was."""
+    switch = folder / "fault"
+    begun_s = time.monotonic()
     try:
+        switch.write_text(name, encoding="utf-8")
         with loaded(profile, folder) as engine:
+            switch.write_text("", encoding="utf-8")
             engine.generate(prompts, concurrency=NUM_PROMPTS)
-        print(f"{name} | answered as if nothing were wrong")
+            switch.write_text(name, encoding="utf-8")
+            begun_s = time.monotonic()
+            for _ in range(MAX_PASSES):
+                engine.generate(prompts, concurrency=NUM_PROMPTS)
+        said = "answered as if nothing were wrong"
     except SpecdecError as error:
-        print(f"{name} | {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
+        said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    print(f"{name} | after {time.monotonic() - begun_s:.1f} s | {said}", flush=True)
 
 
 def main() -> None:
@@ -161,7 +172,7 @@ def main() -> None:
             print(" | ".join(HEADINGS))
             try_together(profile, folder, together, prompts)
         for name in (name for name in names if name in ENDING):
-            impatient = replace(profile, timeouts=Timeouts(silence_s=5))
+            impatient = replace(profile, timeouts=Timeouts(silence_s=SILENCE_S))
             try_alone(impatient, folder, name, prompts)
 
 

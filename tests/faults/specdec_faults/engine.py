@@ -13,7 +13,7 @@ from . import switch
 STEPS_BEFORE = 10
 VERIFY_SHARE = 0.15
 FIRST_DELAY_S = 0.01
-DELAY_GROWTH = 1.2
+DELAY_GROWTH = 1.3
 
 
 def install() -> None:
