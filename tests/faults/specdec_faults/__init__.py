@@ -14,8 +14,8 @@ def install() -> None:
     """Puts the faults in their places, where they wait until one is named."""
     if "SPECDEC_FAULT" not in os.environ:
         return
-    from specdec_faults import answers, drafts, engine, switch
+    from specdec_faults import drafts, engine, grammar, requests, sampling, switch, tokens
 
     switch.install()
-    for module in (answers, drafts, engine):
+    for module in (tokens, sampling, grammar, requests, drafts, engine):
         module.install()
