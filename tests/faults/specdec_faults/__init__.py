@@ -14,8 +14,18 @@ def install() -> None:
     """Puts the faults in their places, where they wait until one is named."""
     if "SPECDEC_FAULT" not in os.environ:
         return
-    from . import answers, counts, drafts, engine, harmless, switch
+    from specdec_faults import (
+        counts,
+        drafts,
+        engine,
+        grammar,
+        harmless,
+        requests,
+        sampling,
+        switch,
+        tokens,
+    )
 
     switch.install()
-    for module in (answers, counts, drafts, engine, harmless):
+    for module in (tokens, sampling, grammar, requests, counts, drafts, engine, harmless):
         module.install()

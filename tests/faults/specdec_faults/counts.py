@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import switch
+from specdec_faults import switch
 
 FROZEN_AFTER = 20
 Counts = tuple[int, int]

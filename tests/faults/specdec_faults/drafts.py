@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
-from . import switch
-from .engine import lengthen
+from specdec_faults import switch
+from specdec_faults.engine import lengthen
 
 Draft = list[int]
 WORSE_EVERY = 16

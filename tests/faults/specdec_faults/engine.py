@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import switch
+from specdec_faults import switch
 
 STEPS_BEFORE = 10
 VERIFY_SHARE = 0.15

@@ -6,9 +6,9 @@ import logging
 from collections import deque
 from typing import Any
 
-from . import switch
-from .drafts import FAULTS, Draft
-from .engine import VERIFY_SHARE, after_each_step, lengthen
+from specdec_faults import switch
+from specdec_faults.drafts import FAULTS, Draft
+from specdec_faults.engine import VERIFY_SHARE, after_each_step, lengthen
 
 REPAIR_EVERY = 4
 NOISE = (

@@ -2,12 +2,15 @@
 
 `SPECDEC_FAULT` holds its name, or `@PATH`: a file that holds the name and may be changed while the
 engine lives; empty for none. The plugin is loaded by both engines; faults bite the speculative one
-alone, but for those that ask otherwise.
+alone, but for those that ask otherwise. `mended`, or `mended+NAME` with a fault, sets right what
+vLLM's CPU build gets wrong in sampling (see `sampling`), without which a fault there cannot be told
+from vLLM's own.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -40,16 +43,26 @@ def install() -> None:
 
 def is_on(name: str, *, anywhere: bool = False) -> bool:
     """Whether that fault is to bite now; `anywhere`: in the baseline engine, too."""
-    return (anywhere or _is_speculative) and current() == name
+    return (anywhere or _is_speculative) and _fault() == name
+
+
+def is_mended() -> bool:
+    """Whether vLLM's own defect in sampling is to be set right now."""
+    return current().partition("+")[0] == "mended"
 
 
 def biting() -> str:
     """The fault that is to bite now; empty for none."""
-    return current() if _is_speculative else ""
+    return _fault() if _is_speculative else ""
+
+
+def _fault() -> str:
+    mended, plus, fault = current().partition("+")
+    return fault if plus else "" if mended == "mended" else mended
 
 
 def current() -> str:
-    """The fault that is named; empty for none."""
+    """What the switch says; empty for no fault."""
     global _seen  # noqa: PLW0603 - the switch is the process's
     named = os.environ.get("SPECDEC_FAULT", "")
     if named.startswith("@"):
@@ -71,6 +84,7 @@ def wraps(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
         def replaced(*args: Any, **kwargs: Any) -> Any:
             return wrapper(original, *args, **kwargs)
 
-        setattr(owner, name, replaced)
+        is_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
+        setattr(owner, name, staticmethod(replaced) if is_static else replaced)
 
     return replace
