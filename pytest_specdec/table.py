@@ -89,12 +89,7 @@ class Place:
                 raise self.error(f"is not one of its values: {value!r}", hint=hint_text)
             return value
         if origin is tuple:
-            if not isinstance(value, list):
-                raise self.error(f"is not a list: {value!r}")
-            of = get_args(hint)[0]
-            if not dataclasses.is_dataclass(of):
-                return tuple(self.typed(of, each) for each in value)
-            return tuple(self.at(str(number)).typed(of, each) for number, each in enumerate(value))
+            return self._list(get_args(hint)[0], value)
         if isinstance(origin, type) and issubclass(origin, Mapping):
             of = get_args(hint)[1]
             return {
@@ -102,6 +97,14 @@ class Place:
                 for key, each in self.table(value).items()
             }
         return self._scalar(hint, value)
+
+    def _list(self, of: Any, value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise self.error(f"is not a list: {value!r}")
+        if not dataclasses.is_dataclass(of):
+            return tuple(self.typed(of, each) for each in value)
+        # Tables have keys that messages name, so their number in the list is a key too.
+        return tuple(self.at(str(number)).typed(of, each) for number, each in enumerate(value))
 
     def _scalar(self, kind: type, value: Any) -> Any:
         # A bool is an int to Python, and a whole number is a fine float to a person.

@@ -13,9 +13,8 @@ def installed_kit(folder: Path) -> Path:
     """The folder with the kit in it, as an installer leaves it; name it in `PYTHONPATH`."""
     project = tomllib.loads((KIT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     name = project["name"].replace("-", "_")
-    shutil.copytree(
-        KIT / name, folder / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
-    )
+    source, ignored = KIT / "src" / name, shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, folder / name, dirs_exist_ok=True, ignore=ignored)
     info = folder / f"{name}-{project['version']}.dist-info"
     info.mkdir(exist_ok=True)
     metadata = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
