@@ -19,10 +19,10 @@ FLOORS = {
     1: "engines engines.pair engines.pipe engines.process engines.protocol hardware "
     "model_files observer profile",
     2: "checks checks.again checks.answer_text checks.circumstance checks.conservation "
-    "checks.drift checks.finding checks.honoured checks.honoured_content checks.honoured_end "
-    "checks.identity checks.json_schema checks.liveness checks.logprobs checks.refused "
-    "checks.replay checks.sql checks.sql_names checks.sql_statements checks.validity "
-    "measurement speedup trail",
+    "checks.drift checks.effect checks.finding checks.honoured checks.honoured_content "
+    "checks.honoured_length checks.honoured_stop checks.identity checks.json_schema "
+    "checks.liveness checks.logprobs checks.refused checks.replay checks.sql "
+    "checks.sql_names checks.sql_statements checks.validity measurement speedup trail",
     3: "assessment baseline_store baseline_update explain family floors judge_acceptance "
     "judge_speedup looks statistics stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",
