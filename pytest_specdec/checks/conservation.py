@@ -7,9 +7,10 @@ request, with `k` for `num_speculative_tokens`:
 
     output tokens + trimmed = steps + accepted        0 <= trimmed <= k + 1 - last step's tokens
 
-Nothing is trimmed off an answer that the end of a step ended. Older counts are compared only where
-both are known, and nothing of an aborted request, which may have lost its last step. Floor 2:
-imports from the floors below and its own.
+vLLM counts generated tokens when all is trimmed but for what follows a stop string. So that count
+is larger than the answer only where a stop string ended it, and by no more than the same bound.
+Counts are compared where both are known, and nothing of an aborted request, which may have lost its
+last step. Floor 2: imports from the floors below and its own.
 """
 
 from __future__ import annotations

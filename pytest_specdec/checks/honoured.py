@@ -1,8 +1,8 @@
 """Whether an answer is what its request asked: that holds for each answer by itself, sampled or
 not, on both engines.
 
-How an answer ended is `honoured_end`'s, what it holds is `honoured_content`'s. Floor 2: imports
-from the floors below and its own.
+Where it stopped is `honoured_stop`'s, how long it is `honoured_length`'s, what it holds
+`honoured_content`'s. Floor 2: imports from the floors below and its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.honoured_content import content_not_honoured
-from pytest_specdec.checks.honoured_end import end_not_honoured
+from pytest_specdec.checks.honoured_length import length_not_honoured
+from pytest_specdec.checks.honoured_stop import stop_not_honoured
 from pytest_specdec.generation import Generation
 from pytest_specdec.workload import Prompt
 
@@ -53,8 +54,10 @@ def check_honoured(
             ),
             hint="the engine's log has the cause",
         )
-    return end_not_honoured(prompt, generation, max_model_len) or content_not_honoured(
-        prompt, generation
+    return (
+        stop_not_honoured(prompt, generation)
+        or length_not_honoured(prompt, generation, max_model_len)
+        or content_not_honoured(prompt, generation)
     )
 
 

@@ -5,10 +5,11 @@ Floor 2: imports from the floors below and its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from statistics import median
 
-from pytest_specdec.checks.finding import Finding, at_most
+from pytest_specdec.checks.effect import without_effect
+from pytest_specdec.checks.finding import Finding
 from pytest_specdec.counters import DraftCounters
 from pytest_specdec.generation import Generation, RunPair
 from pytest_specdec.workload import Prompt, Workload
@@ -16,20 +17,6 @@ from pytest_specdec.workload import Prompt, Workload
 MIN_MEDIAN_TOKENS = 4
 MIN_TOKENS = 16
 """Of all answers together, where each is one of a few choices and short by nature."""
-
-BENDING = frozenset(
-    {
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-        "bad_words",
-        "min_tokens",
-        "ignore_eos",
-        "stop",
-        "stop_token_ids",
-    }
-)
-"""Fields that are there to change the answer."""
 
 
 def check_exercised(
@@ -39,7 +26,7 @@ def check_exercised(
     return (
         _too_short(workload, runs.speculative.generations)
         or _undrafted(runs.speculative.passes[0].counted[0], num_speculative_tokens)
-        or _without_effect(workload, runs.baseline.generations)
+        or without_effect(workload, runs.baseline.generations)
     )
 
 
@@ -104,42 +91,6 @@ def _is_one_token_each(drafts: DraftCounters) -> bool:
     return drafts.num_draft_tokens <= drafts.num_drafts and not any(
         drafts.num_accepted_tokens_per_pos[1:]
     )
-
-
-def _without_effect(workload: Workload, generations: Iterable[Generation]) -> Finding | None:
-    token_ids = {each.prompt_id: each.token_ids for each in generations}
-    facts = [
-        f"`{prompt.id}` with {_fields(prompt)} has the tokens of `{twin.id}`, which has none of it"
-        for prompt, twin in _twins(workload.asked)
-        if prompt.id in token_ids and token_ids[prompt.id] == token_ids.get(twin.id)
-    ]
-    if not facts:
-        return None
-    return _finding(
-        "no effect",
-        *at_most(facts),
-        "these are the baseline engine's answers: the field had nothing to change",
-        hint="choose a value that changes the answer without speculation, or another prompt",
-    )
-
-
-def _twins(prompts: Iterable[Prompt]) -> Iterator[tuple[Prompt, Prompt]]:
-    """Prompts with a bending field, each with the same prompt without any."""
-    greedy = [prompt for prompt in prompts if prompt.is_greedy]
-    plain = [prompt for prompt in greedy if not BENDING & prompt.request.keys()]
-    for prompt in greedy:
-        if BENDING & prompt.request.keys():
-            rest = _unbent(prompt)
-            yield from ((prompt, twin) for twin in plain if _unbent(twin) == rest)
-
-
-def _unbent(prompt: Prompt) -> dict[str, object]:
-    """What else decides the answer; how much is told of it does not."""
-    return {k: v for k, v in prompt.request.items() if k not in BENDING and k != "logprobs"}
-
-
-def _fields(prompt: Prompt) -> str:
-    return ", ".join(f"`{key}`" for key in sorted(BENDING & prompt.request.keys()))
 
 
 def _finding(kind: str, *facts: str, hint: str) -> Finding:

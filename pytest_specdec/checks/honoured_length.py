@@ -1,0 +1,82 @@
+"""Whether an answer is as long as its request asked: at most `max_tokens`, at least `min_tokens`,
+and past the end token with `ignore_eos`. The context window ends an answer with `length` too.
+
+Floor 2: imports from the floors below and its own.
+"""
+
+from __future__ import annotations
+
+from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.honoured_stop import not_honoured
+from pytest_specdec.generation import Generation
+from pytest_specdec.workload import Prompt
+
+
+def length_not_honoured(
+    prompt: Prompt, answer: Generation, max_model_len: int | None
+) -> Finding | None:
+    """The first of these things that does not hold of an answer that came to its end."""
+    return (
+        _most(prompt, answer, max_model_len)
+        or _least(prompt, answer, max_model_len)
+        or _ignore_eos(prompt, answer)
+    )
+
+
+def _most(prompt: Prompt, answer: Generation, max_model_len: int | None) -> Finding | None:
+    num_tokens, max_tokens = len(answer.token_ids), prompt.request["max_tokens"]
+    longest = max((num_tokens, *map(len, answer.others)))
+    if longest > max_tokens:
+        return not_honoured(
+            "too many tokens", prompt, f"tokens: {longest}", f"`max_tokens`: {max_tokens}"
+        )
+    in_window = len(answer.prompt_token_ids) + longest
+    if max_model_len is not None and in_window > max_model_len:
+        return not_honoured(
+            "too many tokens",
+            prompt,
+            f"tokens of prompt and answer: {in_window}",
+            f"`max_model_len`: {max_model_len}",
+        )
+    is_cut = num_tokens == max_tokens or _fills_window(answer, max_model_len)
+    if answer.finish_reason == "length" and not is_cut:
+        return not_honoured(
+            "ended early",
+            prompt,
+            f"`finish_reason`: length, after {num_tokens} of {max_tokens} tokens",
+            f"tokens of prompt and answer: {len(answer.prompt_token_ids) + num_tokens}, "
+            f"`max_model_len`: {max_model_len}",
+            hint="drafted tokens that are not accepted must not count towards a limit",
+        )
+    return None
+
+
+def _least(prompt: Prompt, answer: Generation, max_model_len: int | None) -> Finding | None:
+    num_tokens, min_tokens = len(answer.token_ids), prompt.request.get("min_tokens", 0)
+    is_cut = answer.finish_reason == "length" and _fills_window(answer, max_model_len)
+    if num_tokens >= min_tokens or is_cut:
+        return None
+    return not_honoured(
+        "too few tokens",
+        prompt,
+        f"tokens: {num_tokens}, `min_tokens`: {min_tokens}",
+        f"`finish_reason`: {answer.finish_reason}, `stop_reason`: {answer.stop_reason}",
+        hint="each accepted token must be counted before the next one is verified",
+    )
+
+
+def _ignore_eos(prompt: Prompt, answer: Generation) -> Finding | None:
+    is_end_token = answer.finish_reason == "stop" and answer.stop_reason is None
+    if not prompt.request.get("ignore_eos") or not is_end_token:
+        return None
+    return not_honoured(
+        "ended early",
+        prompt,
+        f"the end token ended the answer after {len(answer.token_ids)} tokens, with `ignore_eos`",
+    )
+
+
+def _fills_window(answer: Generation, max_model_len: int | None) -> bool:
+    """Whether nothing more fits; taken to be so where the window is not known."""
+    in_window = len(answer.prompt_token_ids) + len(answer.token_ids)
+    return max_model_len is None or in_window == max_model_len
