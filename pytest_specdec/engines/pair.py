@@ -14,7 +14,7 @@ from typing import Protocol
 
 from pytest_specdec.conditions import Conditions
 from pytest_specdec.engines.process import ProcessEngine
-from pytest_specdec.engines.protocol import EngineFacts, Progress
+from pytest_specdec.engines.protocol import Engine, EngineFacts, Progress
 from pytest_specdec.errors import (
     CircumstanceUnsupported,
     ConfigError,
@@ -196,7 +196,7 @@ class EnginePair:
         self._engines[first].check_names(self.profile.engine_arguments("speculative"))
         self._check_draft(self._engines[first])
 
-    def engine(self, role: Role) -> ProcessEngine:
+    def engine(self, role: Role) -> Engine:
         """The loaded engine of that role. In the sequential layout the other one ends for it.
 
         Raises:

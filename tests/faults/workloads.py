@@ -1,0 +1,159 @@
+"""Small workloads for the faults: a few prompts of the suites, asked in other ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_specdec.workload import Workload, read_workload
+
+SUITES = Path(__file__).resolve().parents[2] / "suites" / "predictable"
+Row = Mapping[str, Any]
+
+
+def taken(suite: str, *ids: str, **fields: Any) -> list[Row]:
+    """Prompts of a suite's workload, with these fields beside or in place of theirs."""
+    lines = (SUITES / f"{suite}.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = {row["id"]: row for row in map(json.loads, lines[1:])}
+    return [{**rows[name], **fields} for name in ids]
+
+
+def user(name: str, content: str, **fields: Any) -> Row:
+    """A prompt of one message."""
+    return {"id": name, "messages": [{"role": "user", "content": content}], **fields}
+
+
+SAMPLED = {"temperature": 1}
+CODE = taken("code", "rename-class", "rename-argument", "hints-area", "hints-greeting")
+LIST = "Repeat this list three times: red, green, blue, red, green, blue, red, green, blue."
+LETTERS = "Repeat: alpha beta gamma delta alpha beta gamma delta alpha beta gamma delta"
+COUNTED = "Repeat this line four times: one two three four five six seven eight"
+SHAPE = {"max_tokens": 24, **SAMPLED}
+SENTENCES = (
+    "Write a sentence about the sea, and then write the same sentence again.",
+    "Describe a green door. Then describe the green door again.",
+    "Name four animals, and name the same four animals once more.",
+    "List the days of the week, then list the days of the week again.",
+    "Write a line about rain and a line about rain and a line about rain.",
+    "Say good morning to Anna, and good morning to Ben, and good morning to Carl.",
+)
+
+WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
+    "code": ({"concurrency": 4}, CODE),
+    "one": ({"concurrency": 1}, taken("code", "rename-class", "hints-area")),
+    "json": (
+        {"concurrency": 4},
+        taken("json_generation", "ticket-vpn", "order-lamps", "sensor-roof", **SAMPLED),
+    ),
+    "sql": (
+        {"concurrency": 4},
+        taken("sql", "shop-city", "stock-cheap", "staff-legal", **SAMPLED),
+    ),
+    "regex": (
+        {"concurrency": 4},
+        [
+            user(
+                f"regex-{number}",
+                f"Write the code {code} three times, divided by dashes.",
+                structured_outputs={"regex": r"[A-Z]{3}[0-9]{3}(-[A-Z]{3}[0-9]{3}){2}"},
+                **SHAPE,
+            )
+            for number, code in enumerate(("ABC123", "XYZ777", "QRS450"))
+        ],
+    ),
+    "choice": (
+        {"concurrency": 4},
+        [
+            user(
+                f"choice-{number}",
+                f"Is the sentence about a {thing}? The {thing} stood in the rain.",
+                structured_outputs={
+                    "choice": [
+                        f"the sentence is about a {thing}, a {thing}, a {thing}",
+                        f"the sentence is not about a {thing}, a {thing}, a {thing}",
+                    ]
+                },
+                **SHAPE,
+            )
+            for number, thing in enumerate(("house", "horse", "table"))
+        ],
+    ),
+    "stop": (
+        {"concurrency": 4},
+        [
+            user("stop-string", LIST, stop=["green, blue, red, green"], **SAMPLED),
+            user("stop-other", LETTERS, stop=["gamma delta alpha"], **SAMPLED),
+            user("stop-none", LETTERS, **SAMPLED),
+        ],
+    ),
+    "penalties": (
+        {"concurrency": 4},
+        [
+            user("plain", LIST),
+            user("presence", LIST, presence_penalty=1.5),
+            user("repetition", LIST, repetition_penalty=1.4),
+        ],
+    ),
+    "bad-words": (
+        {"concurrency": 4},
+        [user("plain", LETTERS), user("bad-words", LETTERS, bad_words=["gamma"])],
+    ),
+    "min-tokens": (
+        {"concurrency": 4},
+        [
+            user("plain", "Say yes."),
+            user("min-tokens", "Say yes.", min_tokens=32),
+            user("others", LETTERS),
+        ],
+    ),
+    "seeded": (
+        {"concurrency": 4},
+        [
+            user(f"seeded-{number}", text, seed=number, **SAMPLED)
+            for number, text in enumerate(SENTENCES[:3])
+        ],
+    ),
+    "logprobs": (
+        {"concurrency": 4},
+        [{**row, "logprobs": 1} for row in CODE[:2]],
+    ),
+    "unsupported": (
+        {"concurrency": 4},
+        [
+            *CODE[:2],
+            user("min-p", LIST, min_p=0.2, temperature=1, expect={"refused": True}),
+            user("logit-bias", LIST, logit_bias={"260": 5}, expect={"refused": True}),
+        ],
+    ),
+    "sampled": (
+        {"concurrency": 8},
+        [
+            user(f"sampled-{number}-{again}", text, max_tokens=48, **SAMPLED)
+            for number, text in enumerate(SENTENCES)
+            for again in range(4)
+        ],
+    ),
+    "mixed": (
+        {"concurrency": 8},
+        [*CODE, *(user(f"sampled-{n}", text, **SAMPLED) for n, text in enumerate(SENTENCES[:4]))],
+    ),
+    "several": (
+        {"concurrency": 4},
+        [user("two", LETTERS, n=2, seed=5, **SAMPLED), user("plain", LETTERS)],
+    ),
+    "long": (
+        {"concurrency": 2},
+        [{**CODE[0], "context_left": 240, "max_tokens": 48}, CODE[1]],
+    ),
+}
+
+
+def written(folder: Path, name: str) -> Workload:
+    """The workload, from a file as a user's is."""
+    header, rows = WORKLOADS[name]
+    lines = [{"workload": header, "defaults": {"max_tokens": 40, "temperature": 0}}, *rows]
+    path = folder / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return read_workload(path)
