@@ -121,12 +121,10 @@ def _is_apart(node: Any) -> bool:
 
 
 def _columns(select: Any, dialect: str) -> Iterator[tuple[str, Any]]:
-    """The columns of the clauses that know no alias, those of a query inside left out."""
+    """The columns of the clauses that know no alias."""
     from sqlglot import exp
 
     for clause, strict in _NO_ALIAS_IN.items():
         part = select.args.get(clause) if dialect in strict.split() else None
         for node in part if isinstance(part, list) else filter(None, [part]):
-            for column in node.find_all(exp.Column):
-                if column.find_ancestor(exp.Query) is select:
-                    yield clause, column
+            yield from ((clause, column) for column in node.find_all(exp.Column))
