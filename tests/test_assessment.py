@@ -36,6 +36,12 @@ BOTH = prompt("both", json_schema=True, sql=SQL)
         (prompt("zero", request={"temperature": 0.0}), ("identical",)),
         (JSON, ("identical", "json")),
         (BOTH, ("identical", "json", "sql")),
+        (prompt("held", request={"structured_outputs": {"regex": "a"}}), ("identical", "regex")),
+        (
+            prompt("held", request={"structured_outputs": {"choice": ["a"]}}),
+            ("identical", "choice"),
+        ),
+        (prompt("held", request={"structured_outputs": {"grammar": "x"}}), ("identical",)),
         (prompt("warm", request=WARM), ()),
         (prompt("warm", request=WARM, json_schema={"type": "object"}), ("json",)),
     ],

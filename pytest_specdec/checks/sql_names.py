@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_specdec.checks.sql_rules import alias_used_as_column
+from pytest_specdec.checks.sql_rules import alias_used_as_column, column_beside_aggregate
 from pytest_specdec.errors import did_you_mean
 from pytest_specdec.json_text import shortened_text
 from pytest_specdec.sql_tables import Tables
@@ -134,6 +134,9 @@ class DeclaredTables:
             used = alias_used_as_column(query, frozenset(known), dialect=self.dialect)
             if used is not None:
                 raise Unresolved(used)
+            beside = column_beside_aggregate(query, dialect=self.dialect)
+            if beside is not None:
+                raise Unresolved(beside, kind="missing GROUP BY")
             for star in query.find_all(exp.Star):
                 for left_out in star.args.get("except_") or ():
                     if left_out.name not in known:

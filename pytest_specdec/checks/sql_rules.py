@@ -14,6 +14,10 @@ from typing import Any
 _FROM_FIRST = frozenset({"bigquery", "duckdb", "clickhouse", "spark", "databricks", "hive"})
 _TRAILING_COMMA = frozenset({"duckdb", "bigquery", "snowflake", "databricks", "clickhouse"})
 
+_STRICT_LISTS = frozenset({"postgres", "redshift", "mysql", "tsql", "bigquery", "oracle", "trino"})
+_OPEN_LISTS = ("L_PAREN COMMA", "COMMA COMMA", "COMMA R_PAREN")
+_STRICT_GROUPS = _STRICT_LISTS | {"snowflake"}
+
 # What it is called, sqlglot's tokens in a row, the dialects that lack it.
 _LACKING = (
     ("`LIMIT offset, count`", "LIMIT NUMBER COMMA", "postgres redshift snowflake bigquery trino"),
@@ -53,6 +57,10 @@ def foreign_syntax(text: str, *, dialect: str) -> str | None:
         return "a query cannot begin with FROM"
     if dialect not in _TRAILING_COMMA and _stand_in_a_row("COMMA FROM", kinds):
         return "a comma stands before FROM"
+    if dialect in _STRICT_LISTS and any(_stand_in_a_row(row, kinds) for row in _OPEN_LISTS):
+        return "a comma stands at the end of a list"
+    if kinds.count("WHEN") > kinds.count("THEN"):
+        return "a WHEN lacks its THEN"
     for what, row, lacking in _LACKING:
         if dialect in lacking.split() and _stand_in_a_row(row, kinds):
             return f"{dialect} has no {what}"
@@ -83,13 +91,40 @@ def alias_used_as_column(query: Any, known: frozenset[str], *, dialect: str) -> 
     return None
 
 
+def column_beside_aggregate(query: Any, *, dialect: str) -> str | None:
+    """The first column that a SELECT lists beside an aggregate although it has no GROUP BY.
+
+    A query inside another may mean a column of the outer one, so it is left to the database.
+    """
+    from sqlglot import exp
+
+    if dialect not in _STRICT_GROUPS:
+        return None
+    for select in query.find_all(exp.Select):
+        if select.args.get("group") or (select.parent_select and not select.find_ancestor(exp.CTE)):
+            continue
+        inside = [part for each in select.expressions for part in each.walk(prune=_is_apart)]
+        if any(isinstance(part, exp.AggFunc) for part in inside):
+            columns = (part for part in inside if isinstance(part, exp.Column))
+            for column in columns:
+                if not isinstance(column.this, exp.Star):
+                    return f"`{column.name}` stands beside an aggregate without GROUP BY"
+    return None
+
+
+def _is_apart(node: Any) -> bool:
+    """Whether what is inside is no column of the row: an aggregate's, a window's, a query's."""
+    from sqlglot import exp
+
+    apart = (exp.AggFunc, exp.Window, exp.WithinGroup, exp.Filter, exp.Query, exp.AnonymousAggFunc)
+    return isinstance(node, apart)
+
+
 def _columns(select: Any, dialect: str) -> Iterator[tuple[str, Any]]:
-    """The columns of the clauses that know no alias, those of a query inside left out."""
+    """The columns of the clauses that know no alias."""
     from sqlglot import exp
 
     for clause, strict in _NO_ALIAS_IN.items():
         part = select.args.get(clause) if dialect in strict.split() else None
         for node in part if isinstance(part, list) else filter(None, [part]):
-            for column in node.find_all(exp.Column):
-                if column.find_ancestor(exp.Query) is select:
-                    yield clause, column
+            yield from ((clause, column) for column in node.find_all(exp.Column))
