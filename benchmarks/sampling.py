@@ -43,7 +43,10 @@ MAX_TOKENS = 40
 CONCURRENCY = 6
 NUM_TOP = 16
 FALSE_ALARMS = 0.01
+LOG_THRESHOLD = -math.log(FALSE_ALARMS)
 SESSION_TOKENS = 1000
+NOTHING = "nothing"
+MORE_OF_NOTHING = 4
 
 Array = Any  # of numpy, whose own types say nothing here
 Fault = Callable[["Place"], Array]
@@ -215,7 +218,7 @@ def unchanged(place: Place) -> Array:
 
 
 FAULTS: Mapping[str, Fault] = {
-    "nothing": unchanged,
+    NOTHING: unchanged,
     "temperature 0.8": partial(tempered, temperature=0.8),
     "temperature 0.9": partial(tempered, temperature=0.9),
     "temperature 1.1": partial(tempered, temperature=1.1),
@@ -281,37 +284,37 @@ def show_simulated(model: str, said: Sequence[tuple[Generation, Scores]], sessio
         vocab_size, score = len(place.p), scored(place.p)
         for name, fault in FAULTS.items():
             q = fault(place)
-            divergence[name] += float(
-                np.sum(q * np.log(np.divide(q, place.p, where=q > 0, out=np.ones_like(q))))
-            )
+            some = q > 0
+            divergence[name] += float(np.sum(q[some] * np.log(q[some] / place.p[some])))
             sums = np.cumsum(q)
-            token_ids = np.searchsorted(sums, chance.random(sessions) * sums[-1], side="right")
+            size = sessions * (MORE_OF_NOTHING if name == NOTHING else 1)
+            token_ids = np.searchsorted(sums, chance.random(size) * sums[-1], side="right")
             drawn[name].append([score(int(each)) for each in token_ids])
+    print(f"\n{sessions} sessions of {SESSION_TOKENS} tokens for each line,", end=" ")
+    print(f"{MORE_OF_NOTHING * sessions} for `{NOTHING}`\n")
+    print("| what is wrong | failed | by 200 | by 500 | median tokens | at best |\n|" + "---|" * 6)
     alternatives = [Remembered(each) for each in ALTERNATIVES]
-    print(f"\n{sessions} sessions of {SESSION_TOKENS} tokens for each line\n")
-    print(
-        "| what is wrong | failed | by 200 | by 500 | median tokens of those | at best |\n|"
-        + "---|" * 6
-    )
     for name, by_place in drawn.items():
-        at = [
-            found.crossed_at
-            for number in range(sessions)
-            if (
-                found := e_process(
-                    session(by_place, number),
-                    vocab_size=vocab_size,
-                    log_threshold=-math.log(FALSE_ALARMS),
-                    alternatives=alternatives,
-                )
+        num_sessions = len(by_place[0])
+        found = [
+            e_process(
+                session(by_place, number),
+                vocab_size=vocab_size,
+                log_threshold=LOG_THRESHOLD,
+                alternatives=alternatives,
             ).crossed_at
-            is not None
+            for number in range(num_sessions)
         ]
-        shares = [sum(each <= most for each in at) / sessions for most in (math.inf, 200, 500)]
-        cells = (name, *(f"{each:.1%}" for each in shares), f"{median(at):.0f}" if at else "")
+        at = [each for each in found if each is not None]
+        shares = [sum(each <= most for each in at) / num_sessions for most in (math.inf, 200, 500)]
         # What a test that knew the fault would need: the evidence asked for over its growth.
         growth = divergence[name] / len(by_place)
-        cells += (f"{-math.log(FALSE_ALARMS) / growth:.0f}" if growth > 1e-9 else "",)
+        cells = (
+            name,
+            *(f"{each:.1%}" for each in shares),
+            f"{median(at):.0f}" if at else "",
+            f"{LOG_THRESHOLD / growth:.0f}" if growth > 1e-9 else "",
+        )
         print("| " + " | ".join(cells) + " |", flush=True)
 
 

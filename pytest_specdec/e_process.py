@@ -26,6 +26,8 @@ from pytest_specdec.generation import TokenScore
 # Of what the top log-probabilities leave to all other tokens, float32 tells no less than this apart
 # from nothing. Taking it for more than it is lowers the evidence, never raises it.
 LEAST_REST = 1e-6
+# A token outside the top ones is about this probable, against the least of them. What it is decides
+# how much is seen, not how often the test is wrong.
 TYPICAL_REST = 0.25
 
 
@@ -69,7 +71,7 @@ class ArgmaxTilted:
         return f"too {'often' if self.factor > 1 else 'seldom'} the likeliest token"
 
     def log_ratio(self, score: TokenScore, vocab_size: int) -> float:  # noqa: ARG002
-        top = math.exp(min(score.argmax_logprob, 0.0))
+        top = math.exp(score.argmax_logprob)
         own = math.log(self.factor) if score.token_id == score.argmax_token_id else 0.0
         return own - math.log1p((self.factor - 1) * top)
 
