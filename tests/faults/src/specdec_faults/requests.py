@@ -34,7 +34,7 @@ def _stop_token_missed() -> None:
             request.max_tokens - request.num_output_tokens,
             self.max_model_len - request.num_tokens,
         )
-        *unseen, last = token_ids[:room]
+        *unseen, last = token_ids[: max(room, 1)]
         for token_id in unseen:
             request.append_output_token_ids(token_id)
         _, stopped = original(self, request, [last], *args, **kwargs)
