@@ -22,7 +22,11 @@ from pytest_specdec.checks.refused import check_refused
 from pytest_specdec.checks.replay import check_replay
 from pytest_specdec.checks.validity import checks_for, judge_validity
 from pytest_specdec.generation import ROLES, Generation, Retake, Role, RunPair
-from pytest_specdec.judge_distribution import distribution_finding, judge_distribution
+from pytest_specdec.judge_distribution import (
+    MIN_TOKENS,
+    distribution_finding,
+    judge_distribution,
+)
 from pytest_specdec.profile import Tolerances
 from pytest_specdec.workload import Prompt, Workload
 
@@ -169,7 +173,8 @@ def workload_checks(workload: Workload) -> dict[tuple[str, str | None], Workload
     }
     if workload.gated:
         checks["drift", None] = _drift
-    if any(prompt.is_own_distribution for prompt in workload.asked):
+    own = [prompt for prompt in workload.asked if prompt.is_own_distribution]
+    if sum(prompt.request["max_tokens"] for prompt in own) >= MIN_TOKENS:
         checks["distribution", None] = _distribution
     for circumstance in workload.again:
         checks[AGAIN, circumstance] = partial(_again, circumstance=circumstance)

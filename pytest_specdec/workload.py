@@ -61,8 +61,9 @@ CIRCUMSTANCES = (
 """What `again` may name beside `N-in-flight`: both engines answer the prompts once more under each,
 and nothing may change."""
 
-# Sampled answers that are the model's own distribution: nothing cuts, bends or bars a token.
-_OWN_DISTRIBUTION = frozenset({"messages", "max_tokens", "temperature", "seed", "stop", "n"})
+# Sampled answers that are the model's own distribution: nothing bends or bars a token, or draws it
+# from numbers of the request's own.
+_OWN_DISTRIBUTION = frozenset({"messages", "max_tokens", "temperature", "ignore_eos"})
 _IN_FLIGHT = re.compile(r"([1-9][0-9]{0,3})-in-flight")
 
 _ID = re.compile(r"[A-Za-z0-9._-]+")

@@ -14,6 +14,7 @@ from pytest_specdec.counters import DraftCounters
 from pytest_specdec.generation import Generation, RunPair
 from pytest_specdec.workload import Prompt, Workload
 
+BROKEN_OFF = frozenset({"error", "abort"})
 MIN_MEDIAN_TOKENS = 4
 MIN_TOKENS = 16
 """Of all answers together, where each is one of a few choices and short by nature."""
@@ -31,7 +32,11 @@ def check_exercised(
 
 
 def _too_short(workload: Workload, generations: Sequence[Generation]) -> Finding | None:
-    lengths = {each.prompt_id: len(each.token_ids) for each in generations}
+    lengths = {
+        each.prompt_id: len(each.token_ids)
+        for each in generations
+        if each.finish_reason not in BROKEN_OFF  # another check's matter
+    }
     free = [
         lengths[each.id] for each in workload.asked if each.id in lengths and not _chooses(each)
     ]

@@ -38,6 +38,7 @@ PROGRESS_INTERVAL_S = 0.5
 LONG_ANSWER_TOKENS = 8
 NUM_BURSTS = 3
 BURST_SIZE = 8
+BURST_ANSWER_TOKENS = 64
 NUM_TOP = 16
 RESOLVED = (
     "model_config.dtype",
@@ -343,10 +344,10 @@ class Events:
 
     def _abort_a_burst(self, prompts: Sequence[Sequence[int]]) -> None:
         ids = [
-            self._ours.add(prompts[number % len(prompts)], self._params(LONG_ANSWER_TOKENS))
+            self._ours.add(prompts[number % len(prompts)], self._params(BURST_ANSWER_TOKENS))
             for number in range(min(self._max_num_seqs, BURST_SIZE))
         ]
-        for _ in range(3):  # some have answered in part by then, and some may still wait
+        for _ in range(3):  # they have answered in part by then, and none is at its end
             self._engine.step()
         self._engine.abort_request(ids)
         self._finish()

@@ -62,7 +62,7 @@ SPEEDUP: tuple[Metric, ...] = ("speedup",)
 
 FAULTS = (
     # Wrong tokens.
-    row("accept-every-draft", "code", "identical"),
+    row("accept-every-draft", "code", "identical", "exercised"),
     row("accept-one-too-many", "code", "identical"),
     row("second-best-token", "code", "identical"),
     row("wrong-bonus-token", "code", "identical"),
@@ -88,7 +88,7 @@ FAULTS = (
     again("collapse-after-long-request", "code", "after-long-request"),
     again("corrupt-after-aborts", "code", "after-aborts"),
     again("corrupt-after-preemption", "code", "under-preemption"),
-    again("corrupt-cached-prefix", "code", "warm-prefix-cache"),
+    again("corrupt-cached-prefix", "one", "warm-prefix-cache"),
     # Counts.
     row("nothing-drafted", "code", "exercised"),
     row("drafts-one-token", "code", "exercised"),
@@ -99,8 +99,8 @@ FAULTS = (
     # Numbers.
     row("drafts-worse", "code", "acceptance", gated=ACCEPTANCE),
     row("garbage-drafts", "code", "acceptance", gated=ACCEPTANCE),
-    row("acceptance-drifts", "code", "drift", gated=ACCEPTANCE, num_blocks=3),
-    row("all-or-nothing", "code", "counts", "acceptance", gated=ACCEPTANCE),
+    row("acceptance-drifts", "code", "drift", gated=ACCEPTANCE),
+    row("all-or-nothing", "code", "counts"),
     row("drafter-slow", "code", "speedup", gated=SPEEDUP, num_blocks=4),
     row("verify-slow", "code", "speedup", gated=SPEEDUP, num_blocks=4),
     # Engines that end.

@@ -28,6 +28,7 @@ def user(name: str, content: str, **fields: Any) -> Row:
 SAMPLED = {"temperature": 1}
 CODE = taken("code", "rename-class", "rename-argument", "hints-area", "hints-greeting")
 LIST = "Repeat this list three times: red, green, blue, red, green, blue, red, green, blue."
+LIST_ONCE = "Repeat this list: red, green, blue, red, green, blue, red, green, blue."
 LETTERS = "Repeat: alpha beta gamma delta alpha beta gamma delta alpha beta gamma delta"
 COUNTED = "Repeat this line four times: one two three four five six seven eight"
 SHAPE = {"max_tokens": 24, **SAMPLED}
@@ -98,14 +99,14 @@ WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
     ),
     "bad-words": (
         {"concurrency": 4},
-        [user("plain", LETTERS), user("bad-words", LETTERS, bad_words=["gamma"])],
+        [CODE[0], {**CODE[0], "id": "bad-words", "bad_words": ["python"]}],
     ),
     "min-tokens": (
         {"concurrency": 4},
         [
-            user("plain", "Say yes."),
-            user("min-tokens", "Say yes.", min_tokens=32),
-            user("others", LETTERS),
+            user("plain", LIST_ONCE),
+            user("min-tokens", LIST_ONCE, min_tokens=36),
+            *CODE[:1],
         ],
     ),
     "seeded": (

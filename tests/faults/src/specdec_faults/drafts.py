@@ -16,7 +16,7 @@ from specdec_faults.engine import lengthen
 
 Draft = list[int]
 WORSE_EVERY = 16
-DRIFT_AFTER = 100
+DRIFT_AFTER = 50
 DRIFT_DRAFTS = 200
 LONG_PROMPT = 0.75
 DRAFTER_SHARE = 0.5
