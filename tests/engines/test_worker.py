@@ -20,10 +20,37 @@ from pytest_specdec.engines.worker import Refused, Worker
 
 @dataclass
 class FakeRequest:
+    """`size` is what the request was to give when it came."""
+
     request_id: str
     params: Any
     chunks: deque[int]
     prompt: Sequence[int]
+    size: int
+
+
+def configuration(**changed: Any) -> Any:
+    """What `Events` reads, every number settable by name."""
+    told = {
+        "max_model_len": 32,
+        "max_num_seqs": 8,
+        "block_size": 4,
+        "num_gpu_blocks": 24,
+        "enable_sleep_mode": False,
+        "max_logprobs": 20,
+        **changed,
+    }
+    return SimpleNamespace(
+        model_config=SimpleNamespace(
+            max_model_len=told["max_model_len"],
+            max_logprobs=told["max_logprobs"],
+            enable_sleep_mode=told["enable_sleep_mode"],
+        ),
+        scheduler_config=SimpleNamespace(max_num_seqs=told["max_num_seqs"]),
+        cache_config=SimpleNamespace(
+            block_size=told["block_size"], num_gpu_blocks=told["num_gpu_blocks"]
+        ),
+    )
 
 
 @dataclass
@@ -41,16 +68,19 @@ class FakeEngine:
     refusal: Exception = field(default_factory=lambda: ValueError("it is too long"))
     fail_at_step: int | None = None
     num_added: int = 0
-    vllm_config: Any = None
+    num_ended: int = 0
+    added: list[FakeRequest] = field(default_factory=list)
+    vllm_config: Any = field(default_factory=configuration)
 
     def add_request(self, request_id: str, prompt: Mapping[str, Any], params: Any) -> None:
         if request_id == self.refuse:
             raise self.refusal
         chunks = deque(self.plans[self.num_added])
         self.num_added += 1
-        self.requests[request_id] = FakeRequest(
-            request_id, params, chunks, prompt["prompt_token_ids"]
-        )
+        ids = prompt["prompt_token_ids"]
+        request = FakeRequest(request_id, params, chunks, ids, sum(chunks))
+        self.requests[request_id] = request
+        self.added.append(request)
 
     def has_unfinished_requests(self) -> bool:
         return bool(self.requests)
@@ -58,7 +88,7 @@ class FakeEngine:
     def abort_request(self, request_ids: list[str]) -> None:
         self.aborted.extend(request_ids)
         for request_id in request_ids:
-            self.requests.pop(request_id)
+            self.requests.pop(request_id, None)
 
     def step(self) -> list[Any]:
         self.in_flight.append(sorted(self.requests))
@@ -69,36 +99,49 @@ class FakeEngine:
             size = request.chunks.popleft()
             outputs.append(self.output(request, size))
             if not request.chunks:
+                self.num_ended += 1
                 del self.requests[request.request_id]
         return outputs
 
     def output(self, request: FakeRequest, size: int) -> Any:
         is_last = not request.chunks
         completion = SimpleNamespace(
+            index=0,
             token_ids=[5] * size,
             text="t" * size,
             finish_reason="length" if is_last else None,
             stop_reason=None,
             spec_decode_metrics=None,
+            logprobs=None,
         )
-        times = SimpleNamespace(first_token_ts=10.0, last_token_ts=10.3, first_token_latency=0.25)
+        times = SimpleNamespace(
+            first_token_ts=10.0,
+            last_token_ts=10.3,
+            first_token_latency=0.25,
+            num_generation_tokens=request.size,
+        )
         return SimpleNamespace(
             request_id=request.request_id,
             outputs=[completion],
             finished=is_last,
             metrics=times,
             prompt_logprobs=None,
+            prompt_token_ids=request.prompt,
+            num_cached_tokens=None,
         )
 
 
 @dataclass
 class FakeLlm:
+    """`metrics` holds what is counted before any request has ended, after one has, and so on."""
+
     llm_engine: FakeEngine
     metrics: list[list[Any]] = field(default_factory=list)
     num_resets: int = 0
+    sleeps: list[str] = field(default_factory=list)
 
     def get_tokenizer(self) -> Any:
-        return SimpleNamespace(apply_chat_template=self.apply_chat_template)
+        return SimpleNamespace(apply_chat_template=self.apply_chat_template, encode=self.encode)
 
     def apply_chat_template(self, messages: Any, **given: Any) -> Any:
         if messages[0]["content"] == "broken":
@@ -106,11 +149,23 @@ class FakeLlm:
         ids = [len(message["content"]) for message in messages]
         return {"input_ids": ids} if messages[0]["content"] == "mapping" else ids
 
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        assert not add_special_tokens
+        return [100 + number for number in range(len(text))]
+
     def get_metrics(self) -> list[Any]:
-        return self.metrics.pop(0) if self.metrics else []
+        if not self.metrics:
+            return []
+        return self.metrics[min(self.llm_engine.num_ended, len(self.metrics) - 1)]
 
     def reset_prefix_cache(self) -> None:
         self.num_resets += 1
+
+    def sleep(self, *, level: int) -> None:
+        self.sleeps.append(f"level {level}")
+
+    def wake_up(self) -> None:
+        self.sleeps.append("awake")
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +181,8 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     top, sampling = ModuleType("vllm"), ModuleType("vllm.sampling_params")
     vars(top).update(SamplingParams=Told)
     vars(sampling).update(
-        StructuredOutputsParams=Told, RequestOutputKind=SimpleNamespace(DELTA="delta")
+        StructuredOutputsParams=Told,
+        RequestOutputKind=SimpleNamespace(DELTA="delta", FINAL_ONLY="final only"),
     )
     monkeypatch.setitem(sys.modules, "vllm", top)
     monkeypatch.setitem(sys.modules, "vllm.sampling_params", sampling)
@@ -149,7 +205,7 @@ def silent(**_: Any) -> None:
 def test_exactly_so_many_requests_are_in_flight_while_any_wait(concurrency: int) -> None:
     plans = [[1] * length for length in (5, 1, 3, 2, 4)]
     engine, fake = engine_of(*plans)
-    reply = engine.generate([request() for _ in plans], concurrency, silent)
+    reply = engine.generate([request() for _ in plans], concurrency, None, silent)
     assert [len(each["token_ids"]) for each in reply["generations"]] == [5, 1, 3, 2, 4]
     started = 0
     for in_flight in fake.in_flight:
@@ -161,7 +217,7 @@ def test_exactly_so_many_requests_are_in_flight_while_any_wait(concurrency: int)
 
 def test_an_answer_is_put_together_from_its_chunks() -> None:
     engine, _ = engine_of([1, 3, 0, 2])
-    reply = engine.generate([request("four")], 1, silent)
+    reply = engine.generate([request("four")], 1, None, silent)
     assert reply["generations"] == [
         {
             "prompt_token_ids": [4],
@@ -174,6 +230,13 @@ def test_an_answer_is_put_together_from_its_chunks() -> None:
             "ttft_ms": 250.0,
             "tpot_ms": pytest.approx(60.0),
             "drafts": None,
+            "usage": {
+                "num_prompt_tokens": 1,
+                "num_generation_tokens": 6,
+                "num_cached_tokens": 0,
+            },
+            "logprobs": None,
+            "others": [],
         }
     ]
     assert reply["drafts"] is None
@@ -182,7 +245,7 @@ def test_an_answer_is_put_together_from_its_chunks() -> None:
 
 def test_one_token_has_no_time_per_token_after_the_first() -> None:
     engine, _ = engine_of([1])
-    assert engine.generate([request()], 1, silent)["generations"][0]["tpot_ms"] is None
+    assert engine.generate([request()], 1, None, silent)["generations"][0]["tpot_ms"] is None
 
 
 def test_the_prefix_cache_is_emptied_before_each_pass() -> None:
@@ -190,7 +253,7 @@ def test_the_prefix_cache_is_emptied_before_each_pass() -> None:
     llm = FakeLlm(fake)
     engine = worker.Engine(llm)
     for number in (1, 2):
-        engine.generate([request()], 1, silent)
+        engine.generate([request()], 1, None, silent)
         assert llm.num_resets == number
 
 
@@ -199,7 +262,7 @@ def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     engine, _ = engine_of([1], [2, 2])
     told: list[Any] = []
-    engine.generate([request(), request()], 2, lambda **facts: told.append(facts))
+    engine.generate([request(), request()], 2, None, lambda **facts: told.append(facts))
     assert told == [
         {"num_finished": 1, "num_output_tokens": 3},
         {"num_finished": 2, "num_output_tokens": 5},
@@ -209,11 +272,11 @@ def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_refused_prompt_leaves_none_in_flight() -> None:
     engine, fake = engine_of([9] * 3, [9] * 3, [1], refuse="specdec-2")
     with pytest.raises(Refused, match=r"^vLLM refused the request: it is too long$") as caught:
-        engine.generate([request() for _ in range(3)], 3, silent)
+        engine.generate([request() for _ in range(3)], 3, None, silent)
     assert caught.value.kind == "request"
     assert fake.aborted == ["specdec-0", "specdec-1"]
     assert not fake.has_unfinished_requests()
-    reply = engine.generate([request()], 1, silent)
+    reply = engine.generate([request()], 1, None, silent)
     assert len(reply["generations"][0]["token_ids"]) == 1
 
 
@@ -226,33 +289,33 @@ def test_a_refusal_of_newer_vllm_is_no_value_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "vllm.exceptions", exceptions)
     engine, _ = engine_of([1], refuse="specdec-0", refusal=VLLMClientError("it is too long"))
     with pytest.raises(Refused, match=r"^vLLM refused the request: it is too long$"):
-        engine.generate([request()], 1, silent)
+        engine.generate([request()], 1, None, silent)
 
 
 def test_an_engine_that_is_dead_did_not_refuse() -> None:
     engine, _ = engine_of([1], refuse="specdec-0", refusal=RuntimeError("the core is dead"))
     with pytest.raises(RuntimeError, match=r"^the core is dead$"):
-        engine.generate([request()], 1, silent)
+        engine.generate([request()], 1, None, silent)
 
 
 def test_sampling_parameters_that_vllm_refuses_start_nothing() -> None:
     engine, fake = engine_of([1], [1])
     with pytest.raises(Refused, match=r"^vLLM refused the sampling parameters: top_p must be in"):
-        engine.generate([request(), request(top_p=3)], 1, silent)
+        engine.generate([request(), request(top_p=3)], 1, None, silent)
     assert fake.num_added == 0
 
 
 def test_a_chat_template_that_fails_starts_nothing() -> None:
     engine, fake = engine_of([1], [1])
     with pytest.raises(Refused, match=r"^the chat template failed: 'no such role'$") as caught:
-        engine.generate([request(), request("broken")], 1, silent)
+        engine.generate([request(), request("broken")], 1, None, silent)
     assert (caught.value.kind, fake.num_added) == ("request", 0)
 
 
 @pytest.mark.parametrize("content", ["plain", "mapping"])
 def test_token_ids_of_either_transformers(content: str) -> None:
     engine, fake = engine_of([1])
-    reply = engine.generate([request(content)], 1, silent)
+    reply = engine.generate([request(content)], 1, None, silent)
     assert reply["generations"][0]["prompt_token_ids"] == [len(content)]
     assert fake.in_flight == [["specdec-0"]]
 
@@ -278,7 +341,7 @@ def test_token_ids_of_either_transformers(content: str) -> None:
 )
 def test_a_request_becomes_vllm_s_parameters(fields: Any, told: Any) -> None:
     engine, _ = engine_of()
-    params = vars(engine._sampling_params(request(**fields)))
+    params = vars(engine._sampling_params(request(**fields), streamed=True))
     if "structured_outputs" in params:
         params["structured_outputs"] = vars(params["structured_outputs"])
     assert params == {"max_tokens": 8, "output_kind": "delta", **told}
@@ -323,7 +386,7 @@ COUNTED = {
 )
 def test_the_engine_s_counters_are_those_of_the_pass(before: list[Any], after: list[Any]) -> None:
     engine = worker.Engine(FakeLlm(FakeEngine([[1], [1]]), metrics=[before, after]))
-    reply = engine.generate([request(), request()], 2, silent)
+    reply = engine.generate([request(), request()], 2, None, silent)
     assert reply["drafts"] == COUNTED
     assert [each["drafts"] for each in reply["generations"]] == [None, None]
 
@@ -331,7 +394,7 @@ def test_the_engine_s_counters_are_those_of_the_pass(before: list[Any], after: l
 def test_a_request_alone_has_the_engine_s_counters_to_itself() -> None:
     told = [metrics(0, 0, 0, [0, 0, 0]), metrics(3, 12, 7, [3, 2, 2])]
     engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=told))
-    assert engine.generate([request()], 1, silent)["generations"][0]["drafts"] == COUNTED
+    assert engine.generate([request()], 1, None, silent)["generations"][0]["drafts"] == COUNTED
 
 
 class OlderEngine(FakeEngine):
@@ -350,7 +413,7 @@ def test_requests_one_by_one_share_out_an_older_engine_s_counters() -> None:
         metrics(14, 56, 16, [8, 6, 2]),
     ]
     engine = worker.Engine(FakeLlm(OlderEngine([[1], [1]]), metrics=told))
-    reply = engine.generate([request(), request()], 1, silent)
+    reply = engine.generate([request(), request()], 1, None, silent)
     first, second = (each["drafts"] for each in reply["generations"])
     assert first == COUNTED
     assert [second[name] for name in ("num_drafts", "num_accepted_tokens")] == [1, 0]
@@ -360,7 +423,7 @@ def test_requests_one_by_one_share_out_an_older_engine_s_counters() -> None:
 def test_no_speculation_is_not_the_same_as_no_drafts() -> None:
     other = [metric("num_requests_running", 3)]
     engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=[other, other]))
-    assert engine.generate([request()], 1, silent)["drafts"] is None
+    assert engine.generate([request()], 1, None, silent)["drafts"] is None
 
 
 @pytest.mark.parametrize(
@@ -430,8 +493,7 @@ def test_a_token_s_score() -> None:
 def test_no_more_top_logprobs_are_asked_for_than_the_engine_gives(
     monkeypatch: pytest.MonkeyPatch, limit: int | None, asked: int
 ) -> None:
-    config = SimpleNamespace(model_config=SimpleNamespace(max_logprobs=limit))
-    engine, fake = engine_of([1], vllm_config=config)
+    engine, fake = engine_of([1], vllm_config=configuration(max_logprobs=limit))
     seen, plain = [], fake.add_request
 
     def noted(request_id: str, prompt: Mapping[str, Any], params: Any) -> None:
@@ -481,8 +543,8 @@ def test_unknown_names_are_refused(key: str, told: str | None) -> None:
 
 def test_a_configuration_is_followed_by_its_dotted_names() -> None:
     fake = FakeEngine([])
-    fake.vllm_config = SimpleNamespace(
-        model_config=SimpleNamespace(dtype=SimpleNamespace(), max_model_len=2048, quantization=None)
+    vars(fake.vllm_config.model_config).update(
+        dtype=SimpleNamespace(), max_model_len=2048, quantization=None
     )
     config = worker.Engine(FakeLlm(fake)).resolved_config()
     assert config["model_config.max_model_len"] == 2048
@@ -506,7 +568,7 @@ def serve(*commands: Mapping[str, Any], engine: worker.Engine | None = None) -> 
 def test_replies_come_in_order_progress_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
     engine, _ = engine_of([1])
-    ask = {"op": "generate", "requests": [request()], "concurrency": 1}
+    ask = {"op": "generate", "requests": [request()], "concurrency": 1, "circumstance": None}
     progress, result, error, end = serve(ask, {"op": "fly"}, {"op": "shutdown"}, engine=engine)
     assert progress == {"progress": {"num_finished": 1, "num_output_tokens": 1}}
     assert result["result"]["drafts"] is None
@@ -563,7 +625,8 @@ def test_each_error_is_reported_by_kind(
 
 def test_an_engine_that_fails_in_a_step_is_reported() -> None:
     engine, _ = engine_of([1, 1], fail_at_step=2)
-    (reply,) = serve({"op": "generate", "requests": [request()], "concurrency": 1}, engine=engine)
+    ask = {"op": "generate", "requests": [request()], "concurrency": 1, "circumstance": None}
+    (reply,) = serve(ask, engine=engine)
     assert reply["error"] == {"kind": "failed", "message": "RuntimeError: out of memory"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fake_engine.project import Project
+from tests.fake_engine.project import Project, wide
 
 EXACT = {"id": "one", "content": "ANSWER: " + "abc" * 12}
 SLOW = {"speculative": {"step_ms": 20.0}}
@@ -32,6 +32,7 @@ def test_a_speedup_that_is_not_gated_is_shown_and_fails_nothing(recorded: Projec
         0,
         {
             "code.jsonl::fast::identical[one]": "passed",
+            **wide("code"),
             "code.jsonl::fast::acceptance": "passed",
         },
     )
@@ -46,7 +47,7 @@ def test_a_speedup_that_is_not_gated_is_shown_and_fails_nothing(recorded: Projec
 def test_an_acceptance_that_is_not_gated_is_shown_and_fails_nothing(recorded: Project) -> None:
     recorded.profile(gated=["speedup"]).fake(accepted=2, speculative={"step_ms": 5.0})
     result = recorded.run("suites")
-    assert (result.exit_code, result.counts) == (0, {"passed": 2})
+    assert (result.exit_code, result.counts) == (0, {"passed": 5})
     assert "code.jsonl::fast::acceptance" not in result.outcomes
     assert cells(recorded) == ("0.500 / 0.750 / 0.735", "5.20", "passed")
 
@@ -64,7 +65,7 @@ def test_nothing_gated_leaves_the_answers(recorded: Project) -> None:
     result = recorded.run("suites", "--specdec-profile=fast")
     assert (result.exit_code, result.outcomes) == (
         0,
-        {"code.jsonl::fast::identical[one]": "passed"},
+        {"code.jsonl::fast::identical[one]": "passed", **wide("code")},
     )
     assert cells(recorded) == ("0.500 / 0.750 / 0.735", "1.30", "not gated")
     recorded.fake(speculative={"diverge": {"prompt": "abc", "at": 3}})
@@ -78,7 +79,7 @@ def test_what_is_not_gated_is_stored_too(project: Project, gated: list[str]) -> 
     workload = project.stored()["workloads"]["code"]
     assert (workload["acceptance"]["rate"], workload["speedup"]["value"]) == (0.75, 3.25)
     project.profile()
-    assert project.run("suites").counts == {"passed": 3}
+    assert project.run("suites").counts == {"passed": 6}
 
 
 def test_a_noisy_speedup_that_is_not_gated_keeps_nothing_from_being_stored(
@@ -89,14 +90,17 @@ def test_a_noisy_speedup_that_is_not_gated_keeps_nothing_from_being_stored(
 
 
 @pytest.mark.parametrize("gated", [[], ["acceptance"], ["speedup"]])
-@pytest.mark.parametrize("drafts", ["none", "nobody"])
+@pytest.mark.parametrize(
+    ("drafts", "finding"), [("none", "nothing drafted"), ("nobody", "counts unknown")]
+)
 def test_without_acceptance_nothing_is_stored_gated_or_not(
-    project: Project, gated: list[str], drafts: str
+    project: Project, gated: list[str], drafts: str, finding: str
 ) -> None:
     settings: dict[str, Any] = {"drafts": drafts}
     project.profile(gated=gated).fake(**settings).workload("code", EXACT)
     result = project.run("suites", "--update-baselines")
     assert result.exit_code == 1
-    assert any(line.startswith("code: not stored: acceptance is") for line in result.section)
+    defects = f"code: not stored: answers have defects (1), the first: {finding}; acceptance is"
+    assert any(line.startswith(defects) for line in result.section)
     assert "INTERNALERROR" not in result.text
     assert not (project.folder / "baselines").exists()

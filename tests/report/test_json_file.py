@@ -80,6 +80,8 @@ def test_a_workload() -> None:
     assert [each["check"] for each in workload["findings"]] == ["json", "identical"]
     assert workload["findings"][0] == {
         "check": "json",
+        "about": "one",
+        "known_defect": None,
         "kind": "divergence",
         "prompt_id": "one",
         "facts": ["a fact"],
