@@ -327,8 +327,8 @@ class ProfileGate:
         return None if self.stored is None else self.stored.workloads.get(workload.name)
 
     def _is_stored_now(self, workload: Workload) -> bool:
-        if not self.gated(workload):
-            return False
+        if not workload.gated:
+            return False  # nothing of it is timed
         mode = self.options.update
         return mode == "all" or (mode == "new" and self.stored_workload(workload) is None)
 
