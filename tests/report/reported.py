@@ -82,6 +82,7 @@ def profile_report(**facts: Any) -> ProfileReport:
         is_changed=facts.get("is_changed", False),
         workloads=facts.get("workloads", (workload_report(),)),
         unused=facts.get("unused", ()),
+        untested=facts.get("untested", ()),
         update=facts.get("update"),
     )
 
