@@ -25,8 +25,8 @@ from tests.measured import measurement
 from tests.said import drafts, generation, pair, prompt, walk, workload
 
 SQL = SqlExpectation(dialect="sqlite", ddl="CREATE TABLE t (a INTEGER)", statement="select")
-WARM = {"temperature": 0.5}
-OWN = {"temperature": 1}
+WARM: dict[str, Any] = {"temperature": 0.5}
+OWN: dict[str, Any] = {"temperature": 1}
 ALL: dict[str, Prompt] = {
     "plain": prompt("plain"),
     "json": replace(prompt("json"), json_schema=True),
@@ -64,14 +64,14 @@ def names(one: Workload) -> list[str]:
         (prompt(stop="x", **WARM), ["honoured"]),
         *(
             (prompt(**{field: value}), ["identical", "honoured"])
-            for field, value in {
-                "stop_token_ids": [1],
-                "min_tokens": 1,
-                "ignore_eos": True,
-                "allowed_token_ids": [1],
-                "bad_words": ["x"],
-                "context_left": 3,
-            }.items()
+            for field, value in dict[str, Any](
+                stop_token_ids=[1],
+                min_tokens=1,
+                ignore_eos=True,
+                allowed_token_ids=[1],
+                bad_words=["x"],
+                context_left=3,
+            ).items()
         ),
         (prompt(n=2, **WARM), ["honoured"]),
         (ALL["logprobs"], ["identical", "logprobs"]),
@@ -196,9 +196,16 @@ def test_a_circumstance_that_nobody_asked_for_is_no_retake() -> None:
 def test_the_vocabulary_and_the_scores_decide_on_the_distribution(
     vocab_size: int | None, num_tokens: int, kind: str | None
 ) -> None:
-    half = {"text": "t", "logprob": -0.693147, "rank": 1, "argmax_token_id": 0}
-    half |= {"argmax_text": "t", "argmax_logprob": -0.693147}
-    scores = tuple(TokenScore(token_id=at % 2, **half) for at in range(num_tokens))
+    half = TokenScore(
+        token_id=0,
+        text="t",
+        logprob=-0.693147,
+        rank=1,
+        argmax_token_id=0,
+        argmax_text="t",
+        argmax_logprob=-0.693147,
+    )
+    scores = tuple(replace(half, token_id=at % 2) for at in range(num_tokens))
     both = [
         SampleScores(role=role, prompt_id="one", scores=scores)
         for role in ("baseline", "speculative")

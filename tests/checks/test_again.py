@@ -110,14 +110,15 @@ def test_brought_about(circumstance: str, first: Pass, again: Pass, is_found: bo
 
 @pytest.mark.parametrize("role", ["baseline", "speculative"])
 def test_not_asked_again(role: str) -> None:
-    kind, facts = said(checked(**{role: None}, circumstance="after-sleep", missing="no sleep mode"))
+    absent: dict[str, Any] = {role: None}
+    kind, facts = said(checked(**absent, circumstance="after-sleep", missing="no sleep mode"))
     assert (kind, facts) == ("not brought about", "not asked again after sleep: no sleep mode")
 
 
 @pytest.mark.parametrize("role", ["baseline", "speculative"])
 def test_an_answer_that_is_missing(role: str) -> None:
-    short = replace(FIRST, generations=FIRST.generations[:1])
-    kind, facts = said(checked(**{role: short}))
+    short: dict[str, Any] = {role: replace(FIRST, generations=FIRST.generations[:1])}
+    kind, facts = said(checked(**short))
     assert kind == "not brought about"
     assert facts == f"with 8 in flight: not answered by the {role} engine: `two`"
 
