@@ -347,6 +347,254 @@ def test_a_request_becomes_vllm_s_parameters(fields: Any, told: Any) -> None:
     assert params == {"max_tokens": 8, "output_kind": "delta", **told}
 
 
+@pytest.mark.parametrize(("streamed", "kind"), [(True, "delta"), (False, "final only")])
+def test_answers_are_streamed_unless_they_are_not_to_be(*, streamed: bool, kind: str) -> None:
+    engine, _ = engine_of()
+    assert engine._sampling_params(request(), streamed).output_kind == kind
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind", "num_resets"),
+    [(None, "delta", 1), ("not-streamed", "final only", 1), ("warm-prefix-cache", "delta", 0)],
+)
+def test_circumstances_of_a_pass_itself(
+    circumstance: str | None, kind: str, num_resets: int
+) -> None:
+    fake = FakeEngine([[1]])
+    llm = FakeLlm(fake)
+    worker.Engine(llm).generate([request()], 1, circumstance, silent)
+    assert fake.added[0].params.output_kind == kind
+    assert llm.num_resets == num_resets
+    assert (fake.num_added, llm.sleeps) == (1, [])
+
+
+def test_a_bias_has_token_ids_for_keys() -> None:
+    engine, _ = engine_of()
+    params = engine._sampling_params(request(logit_bias={"12": -5, "0": 1.5}), streamed=True)
+    assert params.logit_bias == {12: -5, 0: 1.5}
+
+
+@pytest.mark.parametrize("left", [1, 5, 30])
+def test_a_prompt_leaves_as_much_of_the_context_as_it_says(left: int) -> None:
+    engine, fake = engine_of([1])
+    engine.generate([request("four", context_left=left)], 1, None, silent)
+    (added,) = fake.added
+    assert len(added.prompt) == 32 - left
+    assert not hasattr(added.params, "context_left")
+    # What was said is repeated before it, and the whole of it still ends the prompt.
+    assert list(added.prompt[-1:]) == [4]
+    rest = list(added.prompt[:-1])
+    assert rest == [100 + at % 4 for at in range(len(rest))]
+
+
+def test_a_prompt_longer_than_that_is_refused() -> None:
+    engine, fake = engine_of([1])
+    two = [{"role": "user", "content": "four"}] * 2
+    with pytest.raises(Refused, match=r"^`context_left` of the prompt's 2 tokens$") as caught:
+        engine.generate([{**request(context_left=31), "messages": two}], 1, None, silent)
+    assert (caught.value.kind, fake.num_added) == ("request", 0)
+
+
+class Telling(FakeEngine):
+    """Tells log-probabilities, cached tokens and further answers."""
+
+    def output(self, request: FakeRequest, size: int) -> Any:
+        output = super().output(request, size)
+        own = output.outputs[0]
+        # Of the last token of a step of several, nothing.
+        told = [{5: SimpleNamespace(logprob=-0.5)}] * size
+        own.logprobs = [*told[:-1], {6: SimpleNamespace(logprob=-9.0)}] if size > 1 else told
+        second, third = (
+            SimpleNamespace(index=index, token_ids=[index + 5] * size) for index in (1, 2)
+        )
+        output.outputs = [own, third, second]
+        output.num_cached_tokens = 16
+        return output
+
+
+def test_log_probabilities_cached_tokens_and_other_answers() -> None:
+    engine = worker.Engine(FakeLlm(Telling([[1, 3]])))
+    (answer,) = engine.generate([request()], 1, None, silent)["generations"]
+    assert answer["token_ids"] == [5] * 4
+    assert answer["logprobs"] == [-0.5, -0.5, -0.5, None]
+    assert answer["others"] == [[6] * 4, [7] * 4]
+    assert answer["usage"] == {
+        "num_prompt_tokens": 1,
+        "num_generation_tokens": 4,
+        "num_cached_tokens": 16,
+    }
+
+
+@pytest.mark.parametrize(
+    ("token_id", "told", "logprob"),
+    [
+        (5, {5: SimpleNamespace(logprob=-1.0), 6: SimpleNamespace(logprob=0.0)}, -1.0),
+        (5, {6: SimpleNamespace(logprob=0.0)}, None),
+        (5, None, None),
+        (None, {5: SimpleNamespace(logprob=-1.0)}, None),
+    ],
+)
+def test_a_token_s_own_logprob(token_id: int | None, told: Any, logprob: float | None) -> None:
+    assert worker._own_logprob(token_id, told) == logprob
+
+
+def usage(prompt: int, generation: int, preemptions: int) -> list[Any]:
+    return [
+        metric("prompt_tokens", prompt),
+        metric("generation_tokens", generation),
+        metric("num_preemptions", preemptions),
+    ]
+
+
+def test_the_engine_s_usage_is_what_the_pass_added() -> None:
+    # Two data-parallel engines, each with counters of its own.
+    told = [usage(10, 20, 1) + usage(1, 2, 0), usage(15, 60, 3) + usage(3, 4, 1)]
+    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=told))
+    assert engine.generate([request()], 1, None, silent)["usage"] == {
+        "num_prompt_tokens": 7,
+        "num_generation_tokens": 42,
+        "num_preemptions": 3,
+    }
+
+
+def test_an_engine_that_counts_nothing_has_used_nothing() -> None:
+    engine, _ = engine_of([1])
+    assert engine.generate([request()], 1, None, silent)["usage"] == {
+        "num_prompt_tokens": 0,
+        "num_generation_tokens": 0,
+        "num_preemptions": 0,
+    }
+
+
+def events(*plans: list[int], **config: Any) -> tuple[worker.Engine, FakeEngine, FakeLlm]:
+    fake = FakeEngine(list(plans), vllm_config=configuration(**config))
+    llm = FakeLlm(fake)
+    return worker.Engine(llm), fake, llm
+
+
+def test_before_a_long_request_one_fills_the_context() -> None:
+    engine, fake, _ = events([1] * 8, [1], [1])
+    prompts = [request("Hi"), {**request("Hi"), "messages": request("four")["messages"] * 3}]
+    engine.generate(prompts, 2, "after-long-request", silent)
+    long, *others = fake.added
+    assert list(long.prompt) == [4] * 24
+    assert (long.params.max_tokens, long.params.ignore_eos) == (8, True)
+    # It has ended when the others begin.
+    assert fake.in_flight[:8] == [["specdec-0"]] * 8
+    assert [list(each.prompt) for each in others] == [[2], [4, 4, 4]]
+
+
+def test_bursts_are_aborted_and_nothing_of_them_is_left() -> None:
+    engine, fake, _ = events(*[[1] * 8] * 24, [1], [1], [1])
+    reply = engine.generate(
+        [request("a"), request("ab"), request("abc")], 1, "after-aborts", silent
+    )
+    assert (worker.NUM_BURSTS, worker.BURST_SIZE) == (3, 8)
+    burst = [f"specdec-{number}" for number in range(24)]
+    assert fake.aborted[:24] == burst
+    # Three steps each, in which some have begun to answer.
+    assert [len(each) for each in fake.in_flight] == [8] * 9 + [1] * 3
+    assert [list(each.prompt) for each in fake.added[:4]] == [[1], [2], [3], [1]]
+    assert [each["prompt_token_ids"] for each in reply["generations"]] == [[1], [2], [3]]
+
+
+def test_a_burst_is_no_larger_than_what_runs_at_once() -> None:
+    engine, fake, _ = events(*[[1] * 8] * 6, [1], max_num_seqs=2)
+    engine.generate([request()], 1, "after-aborts", silent)
+    assert [len(each) for each in fake.in_flight] == [2] * 9 + [1]
+
+
+def test_an_engine_that_can_sleep_is_woken_again() -> None:
+    engine, fake, llm = events([1], enable_sleep_mode=True)
+    engine.generate([request()], 1, "after-sleep", silent)
+    assert (llm.sleeps, fake.num_added) == (["level 1", "awake"], 1)
+
+
+def test_an_engine_that_cannot_sleep_says_so_and_answers_nothing() -> None:
+    engine, fake, llm = events([1])
+    told = r"^this engine cannot sleep: its `enable_sleep_mode` is not set$"
+    with pytest.raises(Refused, match=told) as caught:
+        engine.generate([request()], 1, "after-sleep", silent)
+    assert (caught.value.kind, llm.sleeps, fake.num_added) == ("unsupported", [], 0)
+
+
+@pytest.mark.parametrize(
+    ("config", "num_prompts", "lengths"),
+    [
+        # 23 blocks of 4 beside vLLM's own, less 1 for each prompt of 1 token: of 32 tokens of
+        # context, 16 are kept for answers.
+        pytest.param({}, 1, [14] * 6, id="22 blocks, 88 tokens in sixths"),
+        pytest.param({}, 2, [14] * 6, id="21 blocks, 84 tokens in sixths"),
+        pytest.param({"num_gpu_blocks": 6}, 1, [16], id="4 blocks, just one"),
+        pytest.param({"num_gpu_blocks": 3}, 1, [4], id="1 block"),
+        pytest.param({"max_model_len": 128}, 1, [88], id="all in one"),
+    ],
+)
+def test_the_cache_is_filled_but_for_the_first_prompts(
+    config: dict[str, int], num_prompts: int, lengths: list[int]
+) -> None:
+    num_fillers = len(lengths)
+    engine, fake, _ = events(*[[1] * 40] * num_fillers, *[[1]] * num_prompts, **config)
+    reply = engine.generate([request("four")] * num_prompts, 2, "under-preemption", silent)
+    fillers, own = fake.added[:num_fillers], fake.added[num_fillers:]
+    assert [len(each.prompt) for each in fillers] == lengths
+    assert {each.params.max_tokens for each in fillers} == {16}
+    told = configuration(**config)
+    block, num_blocks = told.cache_config.block_size, told.cache_config.num_gpu_blocks
+    held = sum(lengths) + sum(block * (len(each.prompt) // block + 1) for each in own)
+    # Nothing more fits than was meant to, and little is left over.
+    assert (num_blocks - 1) * block - num_fillers < held <= (num_blocks - 1) * block
+    # They run when the prompts come, and are gone afterwards.
+    assert fake.in_flight[0] == sorted(f"specdec-{number}" for number in range(num_fillers))
+    assert fake.aborted == [f"specdec-{number}" for number in range(num_fillers)]
+    assert [each["token_ids"] for each in reply["generations"]] == [[5]] * num_prompts
+    assert not fake.has_unfinished_requests()
+
+
+def test_fillers_begin_differently_so_that_they_share_no_block() -> None:
+    engine, fake, _ = events(*[[1] * 40] * 6, [1])
+    three = {**request(), "messages": [{"role": "user", "content": "x" * at} for at in (1, 2, 3)]}
+    engine.generate([three], 1, "under-preemption", silent)
+    assert [list(each.prompt[:3]) for each in fake.added[:3]] == [[2, 3, 1], [3, 1, 2], [1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("config", "num_prompts", "told"),
+    [
+        pytest.param(
+            {"max_num_seqs": 6},
+            1,
+            "the KV cache of 24 blocks of 4 tokens cannot be filled beside 1 prompts by requests of "
+            "16 tokens, 6 at once",
+            id="no place for so many",
+        ),
+        pytest.param({"num_gpu_blocks": 2}, 1, "the KV cache of 2 blocks", id="no room"),
+        pytest.param({"max_model_len": 16}, 1, "by requests of 0 tokens", id="no context"),
+    ],
+)
+def test_a_cache_that_cannot_be_filled_is_told(
+    config: dict[str, int], num_prompts: int, told: str
+) -> None:
+    engine, fake, _ = events(*[[1]] * 9, **config)
+    with pytest.raises(Refused) as caught:
+        engine.generate([request("four")] * num_prompts, 2, "under-preemption", silent)
+    fact, hint = str(caught.value).splitlines()
+    assert told in fact
+    assert hint == (
+        "hint: a smaller `num_gpu_blocks_override` or a larger `max_num_seqs` in `engine_args` "
+        "lets it be"
+    )
+    assert (caught.value.kind, fake.num_added) == ("unsupported", 0)
+
+
+def test_fillers_are_gone_though_a_prompt_was_refused() -> None:
+    engine, fake, _ = events(*[[1] * 40] * 6, [1])
+    fake.refuse = "specdec-6"
+    with pytest.raises(Refused, match="it is too long"):
+        engine.generate([request()], 1, "under-preemption", silent)
+    assert not fake.has_unfinished_requests()
+
+
 def metric(name: str, value: Any) -> Any:
     field_name = "values" if isinstance(value, list) else "value"
     return SimpleNamespace(name=f"vllm:{name}", **{field_name: value})
