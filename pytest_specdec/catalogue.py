@@ -20,6 +20,7 @@ from pytest_specdec.checks.liveness import check_exercised
 from pytest_specdec.checks.logprobs import judge_logprobs
 from pytest_specdec.checks.refused import check_refused
 from pytest_specdec.checks.replay import check_replay
+from pytest_specdec.checks.validity import CHECKS as VALIDITY_CHECKS
 from pytest_specdec.checks.validity import checks_for, judge_validity
 from pytest_specdec.generation import ROLES, Generation, Retake, Role, RunPair
 from pytest_specdec.judge_distribution import (
@@ -32,6 +33,20 @@ from pytest_specdec.workload import Prompt, Workload
 
 IDENTICAL = "identical"
 AGAIN = "again"
+CHECKS = (
+    IDENTICAL,
+    *VALIDITY_CHECKS,
+    "replay",
+    "honoured",
+    "logprobs",
+    "refused",
+    "exercised",
+    "counts",
+    "drift",
+    "distribution",
+    AGAIN,
+)
+"""All names; a profile's known defects are held to them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

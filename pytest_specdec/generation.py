@@ -229,7 +229,7 @@ class Retake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleScores:
-    """One sampled answer under the baseline engine's distribution.
+    """One sampled answer under the baseline engine's distribution; of several to one prompt, each.
 
     Attributes:
         role: whose answer it is.

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from pytest_specdec.errors import ConfigError
+from pytest_specdec.errors import ConfigError, did_you_mean
 from pytest_specdec.table import Place
 
 
@@ -73,6 +73,34 @@ def check_known_defects(place: Place, defects: Collection[KnownDefect]) -> None:
                 hint="name all of its prompts in `about` of one entry",
             )
         seen.add(key)
+
+
+def check_known_names(
+    place: Place, defects: Collection[KnownDefect], *, known: Collection[str]
+) -> None:
+    """Refuses an entry of a check that there is not: it would never be seen, nor missed.
+
+    Raises:
+        ConfigError: naming file, key and entry.
+    """
+    for number, each in enumerate(defects):
+        if each.check not in known:
+            raise (
+                place.at(str(number))
+                .at("check")
+                .error(f"is no check: {each.check!r}", hint=did_you_mean(each.check, known))
+            )
+
+
+def untested(
+    defects: Collection[KnownDefect], tests: Collection[tuple[str, str, str | None]]
+) -> tuple[KnownDefect, ...]:
+    """Those that no test is about; nobody would miss them.
+
+    Args:
+        tests: workload, check, and prompt or circumstance of each.
+    """
+    return tuple(each for each in defects if not any(each.concerns(*test) for test in tests))
 
 
 def unseen(defect: KnownDefect, vllm_version: str | None) -> str:

@@ -120,7 +120,10 @@ def measure(workload: Workload, runs: RunPair) -> Measurement:
     drafts, drafts_source = first.counted
     drafted = not is_nothing_drafted(drafts)
     sampled = {prompt.id for prompt in workload.prompts if not prompt.is_greedy}
-    missing = why_no_speedup(runs) if drafted else "the speculative engine drafted nothing"
+    if not workload.gated:
+        missing: str | None = "the workload gates nothing, so its passes are not timed"
+    else:
+        missing = why_no_speedup(runs) if drafted else "the speculative engine drafted nothing"
     return Measurement(
         workload=workload.name,
         workload_digest=workload.digest,

@@ -186,7 +186,7 @@ class Profile:
         default_factory=Requires, metadata={"help": "the accelerator it needs"}
     )
     known_defects: tuple[KnownDefect, ...] = field(
-        default=(),
+        default_factory=tuple,
         metadata={"help": "what is broken in some versions of vLLM, and must be seen there"},
     )
 

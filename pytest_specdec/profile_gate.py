@@ -21,7 +21,7 @@ from pytest_specdec.baseline_update import (
     stored_workload,
     unused,
 )
-from pytest_specdec.catalogue import Limits
+from pytest_specdec.catalogue import Limits, check_names
 from pytest_specdec.checks.evidence import IdentityRules
 from pytest_specdec.conditions import disturbances, together
 from pytest_specdec.engines.pair import FATAL, EnginePair
@@ -31,7 +31,7 @@ from pytest_specdec.floors import Rules, line, looks_of, of_other_hardware
 from pytest_specdec.generation import RunPair
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.judge_speedup import is_decided
-from pytest_specdec.known_defects import KnownDefect, unseen
+from pytest_specdec.known_defects import KnownDefect, unseen, untested
 from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
@@ -128,6 +128,15 @@ class ProfileGate:
         if defect in self.defects_seen(assessment):
             return Outcome(kind="pass", message="")  # others of its tests show it
         return Outcome(kind="fail", message=unseen(defect, self.pair.versions["vllm"]))
+
+    def _known(self, assessment: Assessment) -> Mapping[Subject, KnownDefect]:
+        """The findings and the failed metrics that a known defect explains."""
+        known = dict(self.known_findings(assessment))
+        for metric in self.gated(assessment.workload):
+            defect = self._known_defect(assessment.workload, (metric, None))
+            if defect is not None and self.outcome(assessment, metric).kind == "xfail":
+                known[metric, None] = defect
+        return known
 
     def known_findings(self, assessment: Assessment) -> Mapping[Subject, KnownDefect]:
         """The findings that a known defect of this vLLM explains."""
@@ -267,11 +276,11 @@ class ProfileGate:
             refused={name: reasons for name, reasons in refused.items() if reasons},
         )
 
-    def report(self, *, asked_for: Collection[str], update: Update | None) -> ProfileReport:
+    def report(self, *, asked_for: Mapping[str, Workload], update: Update | None) -> ProfileReport:
         """All there is to report on the profile.
 
         Args:
-            asked_for: names of the workloads that some test asked for.
+            asked_for: the workloads that some test asked for, by name.
             update: what `update` did, if it was called.
         """
         provenances = [
@@ -293,8 +302,20 @@ class ProfileGate:
             failure=None if self.pair.failure is None else str(self.pair.failure),
             is_changed=any(each.settings_digest != self.profile.digest for each in provenances),
             workloads=[self._workload_report(each) for each in self.assessments],
-            unused=self.unused(asked_for),
+            unused=self.unused(asked_for.keys()),
+            untested=untested(self.profile.known_defects, self._tests(asked_for.values())),
             update=update,
+        )
+
+    def _tests(self, workloads: Iterable[Workload]) -> tuple[tuple[str, str, str | None], ...]:
+        """What each test of these workloads is about."""
+        return tuple(
+            (each.name, check, about)
+            for each in workloads
+            for check, about in (
+                *check_names(each),
+                *((metric, None) for metric in self.gated(each)),
+            )
         )
 
     def unused(self, asked_for: Collection[str]) -> tuple[str, ...]:
@@ -308,7 +329,7 @@ class ProfileGate:
             assessment=assessment,
             verdicts=self.verdicts(assessment.workload),
             gated=self.gated(assessment.workload),
-            known=self.known_findings(assessment),
+            known=self._known(assessment),
             rate=None
             if rate.acceptance_rate is None
             else line(
@@ -327,8 +348,8 @@ class ProfileGate:
         return None if self.stored is None else self.stored.workloads.get(workload.name)
 
     def _is_stored_now(self, workload: Workload) -> bool:
-        if not self.gated(workload):
-            return False
+        if not workload.gated:
+            return False  # nothing of it is timed
         mode = self.options.update
         return mode == "all" or (mode == "new" and self.stored_workload(workload) is None)
 

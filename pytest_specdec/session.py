@@ -191,7 +191,7 @@ class GateSession:
         is_update = self.options.update is not None and is_complete
         self.reports = tuple(
             each.report(
-                asked_for=self.asked_for.get(each.profile.name, {}).keys(),
+                asked_for=self.asked_for.get(each.profile.name, {}),
                 update=each.update() if is_update else None,
             )
             for each in self.profile_gates()

@@ -96,7 +96,7 @@ class Witness:
 
     def _again(self, prompt: Prompt) -> Iterator[tuple[str, Generation]]:
         """The baseline engine's answers in other batches than before; each is asked for once."""
-        prompts = self.workload.prompts
+        prompts = self.workload.asked
         concurrency = other_concurrency(self.workload.concurrency, len(prompts))
         if concurrency is not None:
             if self._together is None:

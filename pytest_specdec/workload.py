@@ -63,7 +63,7 @@ and nothing may change."""
 
 # Sampled answers that are the model's own distribution: nothing bends or bars a token, or draws it
 # from numbers of the request's own.
-_OWN_DISTRIBUTION = frozenset({"messages", "max_tokens", "temperature", "ignore_eos"})
+_OWN_DISTRIBUTION = frozenset({"messages", "max_tokens", "temperature", "ignore_eos", "n"})
 _IN_FLIGHT = re.compile(r"([1-9][0-9]{0,3})-in-flight")
 
 _ID = re.compile(r"[A-Za-z0-9._-]+")

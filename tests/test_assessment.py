@@ -1,19 +1,18 @@
-"""Assessment: every check that a prompt asks for, on every prompt, and how many passed."""
+"""Assessment: every check that a workload asks for, and how many prompts passed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from pytest_specdec.assessment import Assessment, assess, check_names
+from pytest_specdec.assessment import Assessment, assess
 from pytest_specdec.checks.evidence import Evidence, IdentityRules, Rescored
 from pytest_specdec.checks.identity import Divergence
-from pytest_specdec.generation import Generation
+from pytest_specdec.generation import Generation, Retake
 from pytest_specdec.workload import Prompt, SqlExpectation, Workload
 from tests.measured import measurement
-from tests.said import generation, pair, walk
+from tests.said import drafts, generation, pair, walk
 
 SQL = SqlExpectation(dialect="sqlite", ddl="CREATE TABLE t (a INTEGER)", statement="select")
 
@@ -29,25 +28,15 @@ JSON = prompt("json", json_schema={"type": "object"}, line=3)
 BOTH = prompt("both", json_schema=True, sql=SQL)
 
 
-@pytest.mark.parametrize(
-    ("one", "names"),
-    [
-        (PLAIN, ("identical",)),
-        (prompt("zero", request={"temperature": 0.0}), ("identical",)),
-        (JSON, ("identical", "json")),
-        (BOTH, ("identical", "json", "sql")),
-        (prompt("held", request={"structured_outputs": {"regex": "a"}}), ("identical", "regex")),
-        (
-            prompt("held", request={"structured_outputs": {"choice": ["a"]}}),
-            ("identical", "choice"),
-        ),
-        (prompt("held", request={"structured_outputs": {"grammar": "x"}}), ("identical",)),
-        (prompt("warm", request=WARM), ()),
-        (prompt("warm", request=WARM, json_schema={"type": "object"}), ("json",)),
-    ],
-)
-def test_check_names(one: Prompt, names: tuple[str, ...]) -> None:
-    assert check_names(one) == names
+def code_of(*prompts: Prompt) -> Workload:
+    return Workload(
+        name="code", path=Path("code.jsonl"), description="", concurrency=1, prompts=prompts
+    )
+
+
+def answer(prompt_id: str, first: int = 1, **facts: Any) -> Generation:
+    """As long as speculation needs to begin."""
+    return generation(prompt_id, (first, 2, 3, 4), **facts)
 
 
 def assessed(
@@ -56,15 +45,12 @@ def assessed(
     speculative: tuple[Generation, ...],
     **how: Any,
 ) -> Assessment:
-    workload = Workload(
-        name="code", path=Path("code.jsonl"), description="", concurrency=1, prompts=prompts
-    )
-    runs = pair([walk(*baseline)], [walk(*speculative)])
-    return assess(workload, runs, measurement=measurement(), **how)
+    runs = pair([walk(*baseline)], [walk(*speculative, drafts=drafts(2, 0))])
+    return assess(code_of(*prompts), runs, measurement=measurement(), **how)
 
 
 def test_faultless_answers_give_no_finding() -> None:
-    answers = (generation("plain"), generation("json", text="{}"))
+    answers = (answer("plain"), answer("json", text="{}"))
     assessment = assessed((PLAIN, JSON), answers, answers)
     assert assessment.findings == {}
     assert (assessment.num_greedy, assessment.num_identical) == (2, 2)
@@ -77,8 +63,8 @@ def test_faultless_answers_give_no_finding() -> None:
 def test_findings_stand_by_check_and_prompt() -> None:
     assessment = assessed(
         (PLAIN, JSON),
-        (generation("plain", (1,)), generation("json", text="{}")),
-        (generation("plain", (2,)), generation("json", text="[]")),
+        (answer("plain", 1), answer("json", text="{}")),
+        (answer("plain", 5), answer("json", text="[]")),
     )
     assert {key: finding.kind for key, finding in assessment.findings.items()} == {
         ("identical", "plain"): "divergence",
@@ -90,14 +76,14 @@ def test_findings_stand_by_check_and_prompt() -> None:
 
 def test_a_sampled_prompt_may_differ() -> None:
     warm = prompt("warm", request=WARM)
-    assessment = assessed((warm,), (generation("warm", (1,)),), (generation("warm", (2,)),))
+    assessment = assessed((warm,), (answer("warm", 1),), (answer("warm", 5),))
     assert assessment.findings == {}
     assert (assessment.num_greedy, assessment.num_identical, assessment.num_checked) == (0, 0, 0)
 
 
 def test_a_prompt_of_two_declarations_is_valid_when_both_checks_say_so() -> None:
-    answer = (generation("both", text="SELECT a FROM t"),)
-    assessment = assessed((BOTH,), answer, answer)
+    said = (answer("both", text="SELECT a FROM t"),)
+    assessment = assessed((BOTH,), said, said)
     assert (assessment.num_checked, assessment.num_valid) == (
         1,
         {"baseline": 0, "speculative": 0},
@@ -116,8 +102,8 @@ def test_evidence_is_asked_for_once_a_divergence_and_never_otherwise() -> None:
     prompts = (PLAIN, prompt("other", line=5))
     assessment = assessed(
         prompts,
-        (generation("plain", (1,)), generation("other", (1, 2))),
-        (generation("plain", (1,)), generation("other", (1, 3))),
+        (answer("plain"), generation("other", (1, 2, 3, 4))),
+        (answer("plain"), generation("other", (1, 5, 3, 4))),
         find_evidence=find_evidence,
     )
     (divergence,) = asked
@@ -134,11 +120,44 @@ def test_a_near_tie_is_neither_a_defect_nor_identical() -> None:
     prompts = (PLAIN, prompt("other"))
     assessment = assessed(
         prompts,
-        (generation("plain", (1,)), generation("other", (1, 2))),
-        (generation("plain", (1,)), generation("other", (1, 3))),
+        (answer("plain"), generation("other", (1, 2, 3, 4))),
+        (answer("plain"), generation("other", (1, 5, 3, 4))),
         find_evidence=lambda _: evidence,
         identity=IdentityRules(level="near-tie"),
     )
     assert assessment.findings == {}
     assert [*assessment.near_ties] == ["other"]
     assert (assessment.num_greedy, assessment.num_identical) == (2, 1)
+
+
+def test_what_the_whole_workload_lacks_stands_by_check_alone() -> None:
+    short = (generation("plain", (1, 2)),)
+    assessment = assessed((PLAIN,), short, short)
+    assert {key: finding.kind for key, finding in assessment.findings.items()} == {
+        ("exercised", None): "too short"
+    }
+    assert (assessment.num_greedy, assessment.num_identical) == (1, 1)
+
+
+def test_prompts_to_be_refused_are_counted_nowhere() -> None:
+    refused = replace(prompt("refused"), is_refused=True)
+    said = (answer("plain"),)
+    assessment = assessed((PLAIN, refused), said, said)
+    assert {key: finding.kind for key, finding in assessment.findings.items()} == {
+        ("refused", "refused"): "not asked"
+    }
+    assert (assessment.num_greedy, assessment.num_checked) == (1, 0)
+
+
+def test_a_circumstance_that_cannot_be_is_missing_and_no_finding() -> None:
+    workload = replace(code_of(PLAIN), again=("after-sleep",))
+    said = walk(answer("plain"))
+    runs = replace(
+        pair([said], [replace(said, drafts=drafts(2, 0))]),
+        retakes=(
+            Retake(circumstance="after-sleep", baseline=None, speculative=None, missing="cannot"),
+        ),
+    )
+    assessment = assess(workload, runs, measurement=measurement())
+    assert assessment.findings == {}
+    assert assessment.missing == {("again", "after-sleep"): "cannot"}

@@ -10,8 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_specdec.conditions import Conditions
-from pytest_specdec.counters import DraftCounters
-from pytest_specdec.generation import Generation, Pass, Run, RunPair, TokenScore
+from pytest_specdec.counters import DraftCounters, Usage
+from pytest_specdec.generation import (
+    Generation,
+    Pass,
+    Refusal,
+    Retake,
+    Run,
+    RunPair,
+    SampleScores,
+    TokenScore,
+)
 from tests.said import generation, pair, run, walk
 
 COUNTS = st.integers(0, 10**9)
@@ -24,6 +33,14 @@ DRAFTS = st.none() | st.builds(
     num_accepted_tokens=COUNTS,
     num_accepted_tokens_per_pos=IDS,
 )
+USAGES = st.none() | st.builds(
+    Usage,
+    num_prompt_tokens=COUNTS,
+    num_generation_tokens=COUNTS,
+    num_cached_tokens=COUNTS,
+    num_preemptions=COUNTS,
+)
+LOGPROBS = st.floats(-1e6, 0, allow_nan=False)
 GENERATIONS = st.builds(
     Generation,
     prompt_id=st.text(),
@@ -36,9 +53,16 @@ GENERATIONS = st.builds(
     ttft_ms=TIMES,
     tpot_ms=st.none() | TIMES,
     drafts=DRAFTS,
+    usage=USAGES,
+    logprobs=st.none() | st.lists(st.none() | LOGPROBS, max_size=3).map(tuple),
+    others=st.lists(IDS, max_size=2).map(tuple),
 )
 PASSES = st.builds(
-    Pass, generations=st.lists(GENERATIONS, max_size=3).map(tuple), wall_s=TIMES, drafts=DRAFTS
+    Pass,
+    generations=st.lists(GENERATIONS, max_size=3).map(tuple),
+    wall_s=TIMES,
+    drafts=DRAFTS,
+    usage=USAGES,
 )
 ROLES = st.sampled_from(["baseline", "speculative"])
 RUNS = st.builds(
@@ -53,6 +77,31 @@ CONDITIONS = st.builds(
     other_gpu_processes=st.none() | IDS,
     sm_clock_mhz=st.none() | st.tuples(COUNTS, COUNTS),
 )
+SCORES = st.builds(
+    TokenScore,
+    token_id=COUNTS,
+    text=st.text(),
+    logprob=LOGPROBS,
+    rank=COUNTS,
+    argmax_token_id=COUNTS,
+    argmax_text=st.text(),
+    argmax_logprob=LOGPROBS,
+    top_logprobs=st.lists(LOGPROBS, max_size=3).map(tuple),
+)
+RETAKES = st.builds(
+    Retake,
+    circumstance=st.text(),
+    baseline=st.none() | PASSES,
+    speculative=st.none() | PASSES,
+    missing=st.none() | st.text(),
+)
+SAMPLE_SCORES = st.builds(
+    SampleScores,
+    role=ROLES,
+    prompt_id=st.text(),
+    scores=st.lists(SCORES, max_size=2).map(tuple),
+)
+REFUSALS = st.builds(Refusal, role=ROLES, prompt_id=st.text(), said=st.none() | st.text())
 PAIRS = st.builds(
     RunPair,
     baseline=RUNS,
@@ -60,6 +109,9 @@ PAIRS = st.builds(
     order=st.lists(ROLES, max_size=8).map(tuple),
     num_loads=st.integers(1, 9),
     conditions=st.lists(CONDITIONS, max_size=2).map(tuple),
+    retakes=st.lists(RETAKES, max_size=2).map(tuple),
+    sample_scores=st.lists(SAMPLE_SCORES, max_size=2).map(tuple),
+    refusals=st.lists(REFUSALS, max_size=2).map(tuple),
 )
 
 
@@ -133,3 +185,21 @@ def test_a_token_s_score_out_of_json() -> None:
     assert (score.logprob, score.top_logprobs) == (-2.5, ())
     again = TokenScore.from_json({**told, "top_logprobs": [-0.5, -2.5]})
     assert again == replace(score, top_logprobs=(-0.5, -2.5))
+
+
+def test_what_a_worker_of_before_did_not_tell_is_unknown() -> None:
+    """Of no count is it said that there was none."""
+    data = generation().to_json()
+    for key in ("usage", "logprobs", "others"):
+        del data[key]
+    answer = Generation.from_json(data)
+    assert (answer.usage, answer.logprobs, answer.others) == (None, None, ())
+    taken = walk(generation()).to_json()
+    del taken["usage"]
+    assert Pass.from_json(taken).usage is None
+
+
+def test_a_token_without_a_logprob_is_not_an_answer_without_any() -> None:
+    data = generation(logprobs=(-0.5, None)).to_json()
+    assert Generation.from_json(json.loads(json.dumps(data))).logprobs == (-0.5, None)
+    assert Generation.from_json({**data, "logprobs": []}).logprobs == ()

@@ -322,3 +322,14 @@ def test_a_sampled_answer_leaves_no_trail() -> None:
     first, second = measure(workload, pair([PLAIN] * 2, [DRAFTED] * 2)).prompts
     assert first.trail == ""
     assert second.trail != ""
+
+
+def test_passes_that_nobody_timed_have_no_speedup() -> None:
+    runs = pair([PLAIN] * 2, [DRAFTED] * 2, ABBA)
+    assert measure(WORKLOAD, runs).speedup is not None
+    measurement = measure(replace(WORKLOAD, gated=()), runs)
+    assert measurement.speedup is None
+    assert measurement.speedup_missing == (
+        "the workload gates nothing, so its passes are not timed"
+    )
+    assert measurement.acceptance_rate == measure(WORKLOAD, runs).acceptance_rate

@@ -11,6 +11,7 @@ import pytest
 from pytest_specdec.conditions import Limits
 from pytest_specdec.errors import ConfigError
 from pytest_specdec.generation import ROLES
+from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.profile import (
     RESERVED_ENGINE_ARGS,
     Profile,
@@ -59,6 +60,8 @@ def test_the_least_a_profile_says(tmp_path: Path) -> None:
     assert small.gated == ("acceptance", "speedup")
     assert (small.identity, small.tolerances.near_tie_nats) == ("exact", 0.25)
     assert (small.engine_args, small.env) == ({}, {})
+    assert small.known_defects == ()
+    assert (small.timeouts.pass_s, small.tolerances.logprob_nats) == (3600.0, 0.05)
     assert (small.tolerances, small.timeouts, small.limits, small.requires) == (
         Tolerances(),
         Timeouts(),
@@ -83,13 +86,26 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
         "speedup_drop = 0",
         "min_speedup = 1.5",
         "near_tie_nats = 0.5",
+        "logprob_nats = 0",
         "[profiles.small.timeouts]",
         "silence_s = 3",
+        "pass_s = 60",
         "[profiles.small.limits]",
         "max_other_cpu_share = 0.5",
         "[profiles.small.requires]",
         "num_gpus = 2",
         'compute_capability = ["10.x"]',
+        "[[profiles.small.known_defects]]",
+        'check = "counts"',
+        'workload = "code"',
+        'versions = "<1"',
+        'reason = "why"',
+        "[[profiles.small.known_defects]]",
+        'check = "identical"',
+        'workload = "code"',
+        'versions = "==0.32.0"',
+        'reason = "why else"',
+        'about = ["one", "two"]',
     )
     assert (whole.layout, whole.setup) == ("sequential", "make it")
     assert (whole.num_loads, whole.num_blocks, whole.num_looks) == (4, 3, 2)
@@ -97,8 +113,21 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
     assert whole.identity == "near-tie"
     assert whole.engine_args == {"dtype": "float32", "nested": {"a": [1]}}
     assert whole.env == {"KEY": "value"}
-    assert whole.tolerances == Tolerances(speedup_drop=0, min_speedup=1.5, near_tie_nats=0.5)
-    assert whole.timeouts == Timeouts(silence_s=3)
+    assert whole.tolerances == Tolerances(
+        speedup_drop=0, min_speedup=1.5, near_tie_nats=0.5, logprob_nats=0
+    )
+    assert whole.timeouts == Timeouts(silence_s=3, pass_s=60)
+    first = KnownDefect(check="counts", workload="code", versions="<1", reason="why")
+    assert whole.known_defects == (
+        first,
+        KnownDefect(
+            check="identical",
+            workload="code",
+            versions="==0.32.0",
+            reason="why else",
+            about=("one", "two"),
+        ),
+    )
     assert whole.limits == Limits(max_other_cpu_share=0.5)
     assert whole.requires == Requires(num_gpus=2, compute_capability=("10.x",))
 
@@ -150,6 +179,11 @@ def test_a_method_without_a_draft_model_has_none(tmp_path: Path) -> None:
         ('gated = ["acceptance"]', True),
         ("[profiles.small.limits]\nmax_clock_spread = 0.2", True),
         ("[profiles.small.tolerances]\nspeedup_drop = 0.2", True),
+        (
+            "[[profiles.small.known_defects]]\ncheck = 'counts'\nworkload = 'code'\n"
+            "versions = '<1'\nreason = 'why'",
+            True,
+        ),
         ('engine_args = { dtype = "float32" }', False),
         ('env = { KEY = "value" }', False),
     ],
@@ -211,6 +245,21 @@ def test_the_digest_is_of_what_the_engines_are_told(
         ),
         ("timeouts = { load_s = 0 }", "`profiles.small.timeouts.load_s` is below 1: 0"),
         ("timeouts = { load_s = inf }", "`profiles.small.timeouts.load_s` is not a finite"),
+        ("timeouts = { pass_s = 0.5 }", "`profiles.small.timeouts.pass_s` is below 1: 0.5"),
+        (
+            "tolerances = { logprob_nats = -1 }",
+            "`profiles.small.tolerances.logprob_nats` is below 0: -1",
+        ),
+        ("known_defects = 1", "`profiles.small.known_defects` is not a list: 1"),
+        (
+            "[[profiles.small.known_defects]]\ncheck = 'counts'",
+            "`profiles.small.known_defects.0` lacks `workload`: the workload that shows it",
+        ),
+        (
+            "[[profiles.small.known_defects]]\ncheck = 'counts'\nworkload = 'code'\n"
+            "versions = 'new'\nreason = 'why'",
+            "`profiles.small.known_defects.0.versions` names no versions: 'new'",
+        ),
         ("requires = { num_gpus = 0 }", "`profiles.small.requires.num_gpus` is below 1: 0"),
         *(
             (

@@ -31,6 +31,7 @@ class Outer:
     free: Mapping[str, Any] = field(default_factory=dict, metadata={"help": "anything"})
     texts: Mapping[str, str] = field(default_factory=dict, metadata={"help": "texts"})
     inner: Inner = field(default_factory=Inner, metadata={"help": "a table"})
+    inners: tuple[Inner, ...] = field(default=(), metadata={"help": "tables"})
 
 
 PLACE = Place("some.toml", ("outer",))
@@ -56,8 +57,13 @@ def test_every_kind_of_value_is_taken() -> None:
         "free": {"a": [1, {"b": None}]},
         "texts": {"a": "b"},
     }
-    built = build(**values, inner={"depth": 9})
-    assert built == Outer(given="g", inner=Inner(depth=9), **{**values, "names": ("a", "b")})
+    built = build(**values, inner={"depth": 9}, inners=[{"depth": 2}, {}])
+    assert built == Outer(
+        given="g",
+        inner=Inner(depth=9),
+        inners=(Inner(depth=2), Inner()),
+        **{**values, "names": ("a", "b")},
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,6 +92,10 @@ def test_every_kind_of_value_is_taken() -> None:
         ({"inner": 3}, "`outer.inner` is not a table: 3"),
         ({"inner": {"depth": 0}}, "`outer.inner.depth` is below 1: 0"),
         ({"inner": {"depth": 10}}, "`outer.inner.depth` is above 9: 10"),
+        ({"inners": {"depth": 1}}, "`outer.inners` is not a list: {'depth': 1}"),
+        ({"inners": [{}, 3]}, "`outer.inners.1` is not a table: 3"),
+        ({"inners": [{}, {"depth": 0}]}, "`outer.inners.1.depth` is below 1: 0"),
+        ({"inners": [{"dept": 1}]}, "`outer.inners.0.dept` is not a known key\nhint: did you"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_place(values: dict[str, Any], told: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_specdec.errors import WorkloadError
 from pytest_specdec.json_schemas import FORMATS_OF_EXTRA
-from pytest_specdec.workload import SqlExpectation, Workload, read_workload
+from pytest_specdec.workload import CIRCUMSTANCES, SqlExpectation, Workload, read_workload
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
 PROMPT: Mapping[str, Any] = {"id": "one", "messages": MESSAGES, "max_tokens": 8}
@@ -119,10 +119,130 @@ def test_sql_of_a_prompt(tmp_path: Path, sql: dict[str, str], expected: tuple[st
         {"ignore_eos": False, "presence_penalty": -2, "frequency_penalty": 2.0},
         {"repetition_penalty": 1.1, "structured_outputs": {"regex": "[a-z]+"}},
         {"structured_outputs": {"grammar": 'root ::= "a"'}},
+        {"min_p": 0, "logit_bias": {"0": -100, "12": 1.5}, "logprobs": 0},
+        {"min_p": 1, "logit_bias": {}, "logprobs": 5, "context_left": 1},
+        {"n": 1},
+        {"n": 3, "temperature": 0.1},
     ],
 )
 def test_sampling_fields_arrive_as_they_are(tmp_path: Path, fields: dict[str, Any]) -> None:
     assert read(tmp_path, {**PROMPT, **fields}).prompts[0].request.items() >= fields.items()
+
+
+def with_header(folder: Path, **about: Any) -> Workload:
+    return read(folder, {"workload": about}, PROMPT)
+
+
+def test_a_header_says_what_is_gated(tmp_path: Path) -> None:
+    assert with_header(tmp_path).gated == ("acceptance", "speedup")
+    assert read(tmp_path, PROMPT).gated == ("acceptance", "speedup")
+    for gated in ([], ["speedup"], ["speedup", "acceptance"]):
+        assert with_header(tmp_path, gated=gated).gated == tuple(gated)
+
+
+def test_a_header_says_what_is_asked_again(tmp_path: Path) -> None:
+    assert with_header(tmp_path).again == ()
+    all_of_them = [*CIRCUMSTANCES, "1-in-flight", "16-in-flight"]
+    workload = with_header(tmp_path, concurrency=3, again=all_of_them)
+    assert workload.again == tuple(all_of_them)
+    assert [workload.concurrency_in(each) for each in all_of_them] == [
+        *([3] * len(CIRCUMSTANCES)),
+        1,
+        16,
+    ]
+
+
+def test_what_is_done_besides_does_not_make_it_another_workload(tmp_path: Path) -> None:
+    plain = read(tmp_path, PROMPT)
+    more = with_header(tmp_path, gated=[], again=["after-sleep"])
+    assert more.digest == plain.digest
+    refused = {**PROMPT, "id": "two", "min_p": 0.1, "expect": {"refused": True}}
+    assert read(tmp_path, PROMPT, refused).digest == plain.digest
+
+
+def test_prompts_to_be_refused_are_not_asked(tmp_path: Path) -> None:
+    refused = {**PROMPT, "id": "two", "expect": {"refused": True}}
+    other = {**PROMPT, "id": "three", "expect": {"refused": False}}
+    workload = read(tmp_path, PROMPT, refused, other)
+    assert [prompt.id for prompt in workload.prompts] == ["one", "two", "three"]
+    assert [prompt.id for prompt in workload.asked] == ["one", "three"]
+    assert [prompt.is_refused for prompt in workload.prompts] == [False, True, False]
+    assert "expect" not in workload.prompt("two").request
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"gated": "speedup"}, '`workload.gated` must be a list of names: "speedup"'),
+        ({"gated": [1]}, "`workload.gated` must be a list of names: [1]"),
+        (
+            {"gated": ["sped"]},
+            "unknown name in `workload.gated`: `sped`\nhint: did you mean `speedup`?",
+        ),
+        (
+            {"gated": ["speedup", "speedup"]},
+            '`workload.gated` must be names that are all different: ["speedup", "speedup"]',
+        ),
+        ({"again": "after-sleep"}, '`workload.again` must be a list of names: "after-sleep"'),
+        (
+            {"again": ["after-abort"]},
+            "unknown name in `workload.again`: `after-abort`\nhint: did you mean `after-aborts`?",
+        ),
+        (
+            {"again": ["in-flight"]},
+            "unknown name in `workload.again`: `in-flight`\nhint: did you mean `8-in-flight`?",
+        ),
+        *(
+            ({"again": [name]}, f"unknown name in `workload.again`: `{name}`\nhint: ")
+            for name in ("0-in-flight", "08-in-flight", "8-in-flights", "10000-in-flight")
+        ),
+        (
+            {"again": ["x"]},
+            "unknown name in `workload.again`: `x`\nhint: known here: `8-in-flight`, "
+            "`after-aborts`, `after-long-request`, `after-sleep`, `not-streamed`, "
+            "`under-preemption`, `warm-prefix-cache`",
+        ),
+        (
+            {"again": ["after-sleep", "8-in-flight", "after-sleep"]},
+            "`workload.again` must be names that are all different: ",
+        ),
+        ({"agian": []}, "unknown key in `workload`: `agian`\nhint: did you mean `again`?"),
+    ],
+)
+def test_refuses_a_header_with(tmp_path: Path, about: dict[str, Any], said: str) -> None:
+    assert refusal(write(tmp_path, {"workload": about}, PROMPT)).startswith(f"1: {said}")
+
+
+def test_refuses_a_workload_of_which_nothing_is_answered(tmp_path: Path) -> None:
+    refused = {**PROMPT, "expect": {"refused": True}}
+    assert refusal(write(tmp_path, {"workload": {}}, refused)) == (
+        "2: the workload holds no prompt that is answered\n"
+        "hint: put the prompts that are to be refused beside others"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_greedy", "is_seeded", "is_own"),
+    [
+        ({}, True, False, False),
+        ({"seed": 1}, True, False, False),
+        ({"temperature": 0, "seed": 1}, True, False, False),
+        ({"temperature": 0.5}, False, False, False),
+        ({"temperature": 0.5, "seed": 0}, False, True, False),
+        ({"temperature": 1}, False, False, True),
+        ({"temperature": 1, "seed": 1, "stop": "x", "n": 2}, False, True, True),
+        ({"temperature": 1, "top_k": 5}, False, False, False),
+    ],
+)
+def test_how_an_answer_is_drawn(
+    tmp_path: Path, fields: dict[str, Any], *, is_greedy: bool, is_seeded: bool, is_own: bool
+) -> None:
+    prompt = read(tmp_path, {**PROMPT, **fields}).prompts[0]
+    assert (prompt.is_greedy, prompt.is_seeded, prompt.is_own_distribution) == (
+        is_greedy,
+        is_seeded,
+        is_own,
+    )
 
 
 def refusal(path: Path) -> str:
@@ -251,6 +371,33 @@ def test_refuses_a_prompt_without(tmp_path: Path, key: str) -> None:
         ({"frequency_penalty": -2.5}, "`frequency_penalty` must be a number from -2 to 2"),
         ({"repetition_penalty": 0}, "`repetition_penalty` must be a number above 0, at most 2"),
         ({"bad_words": "x"}, "`bad_words` must be a list of at least one string"),
+        ({"min_p": -0.1}, "`min_p` must be a number from 0 to 1: -0.1"),
+        ({"min_p": 1.1}, "`min_p` must be a number from 0 to 1: 1.1"),
+        ({"min_p": True}, "`min_p` must be a number from 0 to 1: true"),
+        *(
+            (
+                {"logit_bias": value},
+                "`logit_bias` must be an object of numbers from -100 to 100 by token id: ",
+            )
+            for value in ([1], {"a": 1}, {"-1": 1}, {"1.5": 1}, {"1": 101}, {"1": "1"}, {"": 1})
+        ),
+        ({"logprobs": -1}, "`logprobs` must be an integer of at least 0: -1"),
+        ({"logprobs": True}, "`logprobs` must be an integer of at least 0: true"),
+        ({"n": 0, "temperature": 1}, "`n` must be an integer of at least 1: 0"),
+        (
+            {"n": 2},
+            "`n` is 2 at temperature 0\nhint: vLLM takes it above temperature 0 alone: greedy "
+            "answers are all the same",
+        ),
+        ({"n": 2, "temperature": 0.0}, "`n` is 2 at temperature 0\nhint: "),
+        ({"context_left": 0}, "`context_left` must be an integer of at least 1: 0"),
+        ({"context_left": "all"}, '`context_left` must be an integer of at least 1: "all"'),
+        ({"expect": {"refused": 1}}, "`expect.refused` must be true or false: 1"),
+        (
+            {"expect": {"refused": True, "json_schema": True}},
+            "`expect.refused` stands beside another expectation\nhint: a request that is refused "
+            "has no answer to expect anything of",
+        ),
         (
             {"response_format": {"type": "json_object"}, "structured_outputs": {"regex": "a"}},
             "`response_format` and `structured_outputs` are both given\nhint: keep one",

@@ -13,9 +13,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_specdec.catalogue import CHECKS
 from pytest_specdec.conditions import Limits
+from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.options import add_options
 from pytest_specdec.profile import Profile, Requires, Timeouts, Tolerances
+from pytest_specdec.workload import METRICS
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference.md"
 SET_BY_THE_FILE = ("name", "root")
@@ -78,9 +81,12 @@ def reference() -> str:
         ("[profiles.NAME.limits]", Limits),
         ("[profiles.NAME.timeouts]", Timeouts),
         ("[profiles.NAME.requires]", Requires),
+        ("[[profiles.NAME.known_defects]]", KnownDefect),
     ):
         rows = ((f"`{key}`", text, default) for key, text, default in _fields(cls))
         lines += [f"### `{title}`", "", *_table(("key", "meaning", "default"), rows), ""]
+    names = ", ".join(f"`{name}`" for name in (*CHECKS, *METRICS))
+    lines += [f"`check` is one of {names}.", ""]
     return "\n".join(lines)
 
 

@@ -312,10 +312,10 @@ class EnginePair:
         self._end_load(workload)
 
     def _take_once(self, workload: Workload) -> None:
-        """One pass of each engine, which nobody times; two where an answer must repeat itself."""
+        """The passes that nobody times."""
         if workload.path in self._taken:
             return  # by an earlier load
-        order = ABBA if any(prompt.is_seeded for prompt in workload.asked) else ROLES
+        order = _untimed(workload)
         self._announce(workload, f"{len(order)} passes, not timed")
         self._add_passes(workload, order, "not timed")
         for role in ROLES:
@@ -324,10 +324,13 @@ class EnginePair:
 
     def _take_half(self, role: Role, workload: Workload) -> None:
         """One engine's passes of a load, all of them at once."""
-        num_blocks = self.profile.num_blocks if workload.gated else 1
-        order = [each for each in ABBA * num_blocks if each == role]
+        if not workload.gated and self._taken.get(workload.path, Taken()).num_loads:
+            return  # taken by an earlier load
+        whole = ABBA * self.profile.num_blocks if workload.gated else _untimed(workload)
+        order = [each for each in whole if each == role]
         self._announce(workload, f"{len(order)} passes of the {role} engine")
-        self._warm_up(role, workload)
+        if workload.gated:
+            self._warm_up(role, workload)
         self._add_passes(workload, order, "all its passes")
         self._take_again(role, workload)
         if role == ROLES[-1]:
@@ -390,8 +393,14 @@ class EnginePair:
         for role in ROLES:
             for prompt in sampled:
                 answer = taken.of(role)[0].generation(prompt.id)
-                scores = engine.score(answer.prompt_token_ids, answer.token_ids)
-                sample_scores.append(SampleScores(role=role, prompt_id=prompt.id, scores=scores))
+                sample_scores += [
+                    SampleScores(
+                        role=role,
+                        prompt_id=prompt.id,
+                        scores=engine.score(answer.prompt_token_ids, token_ids),
+                    )
+                    for token_ids in (answer.token_ids, *answer.others)
+                ]
         self._taken[workload.path] = replace(taken, sample_scores=tuple(sample_scores))
 
     def _end_load(self, workload: Workload) -> None:
@@ -481,6 +490,11 @@ class EnginePair:
         ):
             return
         check_vocabulary(engine.folder(self.profile.target_model), engine.folder(draft))
+
+
+def _untimed(workload: Workload) -> Sequence[Role]:
+    """One pass of each engine, two where an answer must repeat itself."""
+    return ABBA if any(prompt.is_seeded for prompt in workload.asked) else ROLES
 
 
 def _retake(circumstance: str, taken: Sequence[Pass | str]) -> Retake:

@@ -18,6 +18,7 @@ from pytest_specdec.workload import Metric
 
 STORED = "stored"
 NOT_GATED = "not gated"
+KNOWN = "known defect"
 ABSENT = "-"
 # The worst comes first: a workload is as good as its worst verdict.
 WORST_FIRST = (
@@ -39,7 +40,7 @@ class WorkloadReport:
         gated: the metrics whose verdicts can fail the build; the others are information.
         rate: acceptance rate now, stored and its floor; `None` when nothing was drafted.
         is_stored_now: whether its numbers become the stored ones.
-        known: findings that a known defect explains; they do not fail the build.
+        known: findings and failed metrics that a known defect explains; they do not fail the build.
         disturbances: what else went on while it was timed, beyond the profile's limits.
     """
 
@@ -58,8 +59,11 @@ class WorkloadReport:
             return "failed"
         if self.is_stored_now:
             return STORED
-        kinds = {verdict.kind for verdict in self.gated_verdicts}
-        return next((kind for kind in WORST_FIRST if kind in kinds), NOT_GATED)
+        kinds = {
+            self.verdicts[metric].kind for metric in self.gated if (metric, None) not in self.known
+        }
+        rest = KNOWN if self.known else NOT_GATED
+        return next((kind for kind in WORST_FIRST if kind in kinds), rest)
 
     @property
     def gated_verdicts(self) -> Sequence[Verdict]:
@@ -94,6 +98,7 @@ class ProfileReport:
         failure: what ended the engines before their time, if anything did.
         is_changed: whether the profile's settings are not those the numbers were stored with.
         unused: stored workloads that no test asked for.
+        untested: known defects that no test is about.
         update: `None` when none was asked for.
     """
 
@@ -107,6 +112,7 @@ class ProfileReport:
     is_changed: bool
     workloads: Sequence[WorkloadReport]
     unused: Sequence[str]
+    untested: Sequence[KnownDefect]
     update: Update | None
 
     @property

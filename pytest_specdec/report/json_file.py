@@ -37,6 +37,7 @@ def _profile(report: ProfileReport) -> dict[str, Any]:
         "is_changed": report.is_changed,
         "config_differences": report.config_differences,
         "unused": report.unused,
+        "untested": [asdict(each) for each in report.untested],
         "update": None if report.update is None else asdict(report.update),
         "workloads": [_workload(each) for each in report.workloads],
     }
@@ -67,6 +68,15 @@ def _workload(report: WorkloadReport) -> dict[str, Any]:
                 **asdict(finding),
             }
             for (check, about), finding in assessment.findings.items()
+        ],
+        "known_defects": [
+            {
+                "check": check,
+                "about": about,
+                "versions": defect.versions,
+                "reason": defect.reason,
+            }
+            for (check, about), defect in report.known.items()
         ],
         "missing": [
             {"check": check, "about": about, "reason": reason}

@@ -108,6 +108,8 @@ def _notes(report: ProfileReport) -> Iterator[str]:
             yield f"{each.assessment.workload.name}: while it was timed, {disturbance}"
     if report.unused:
         yield "stored, but no test asked for: " + ", ".join(report.unused)
+    for defect in report.untested:
+        yield f"known defect that no test is about: `{defect.check}` of `{defect.workload}`"
     yield from _update(report)
     hints = {
         verdict.hint
@@ -125,7 +127,7 @@ def _known_defects(report: ProfileReport) -> Iterator[str]:
         for defect in dict.fromkeys(each.known.values()):
             count = sum(other is defect for other in each.known.values())
             name = each.assessment.workload.name
-            yield f"{name}: {defect.check}: {defect} (findings: {count})"
+            yield f"{name}: {defect.check}: {defect} (seen: {count})"
 
 
 def _versions(report: ProfileReport) -> Iterator[str]:

@@ -20,10 +20,37 @@ from pytest_specdec.engines.worker import Refused, Worker
 
 @dataclass
 class FakeRequest:
+    """`size` is what the request was to give when it came."""
+
     request_id: str
     params: Any
     chunks: deque[int]
     prompt: Sequence[int]
+    size: int
+
+
+def configuration(**changed: Any) -> Any:
+    """What `Events` reads, every number settable by name."""
+    told = {
+        "max_model_len": 32,
+        "max_num_seqs": 8,
+        "block_size": 4,
+        "num_gpu_blocks": 24,
+        "enable_sleep_mode": False,
+        "max_logprobs": 20,
+        **changed,
+    }
+    return SimpleNamespace(
+        model_config=SimpleNamespace(
+            max_model_len=told["max_model_len"],
+            max_logprobs=told["max_logprobs"],
+            enable_sleep_mode=told["enable_sleep_mode"],
+        ),
+        scheduler_config=SimpleNamespace(max_num_seqs=told["max_num_seqs"]),
+        cache_config=SimpleNamespace(
+            block_size=told["block_size"], num_gpu_blocks=told["num_gpu_blocks"]
+        ),
+    )
 
 
 @dataclass
@@ -41,16 +68,19 @@ class FakeEngine:
     refusal: Exception = field(default_factory=lambda: ValueError("it is too long"))
     fail_at_step: int | None = None
     num_added: int = 0
-    vllm_config: Any = None
+    num_ended: int = 0
+    added: list[FakeRequest] = field(default_factory=list)
+    vllm_config: Any = field(default_factory=configuration)
 
     def add_request(self, request_id: str, prompt: Mapping[str, Any], params: Any) -> None:
         if request_id == self.refuse:
             raise self.refusal
         chunks = deque(self.plans[self.num_added])
         self.num_added += 1
-        self.requests[request_id] = FakeRequest(
-            request_id, params, chunks, prompt["prompt_token_ids"]
-        )
+        ids = prompt["prompt_token_ids"]
+        request = FakeRequest(request_id, params, chunks, ids, sum(chunks))
+        self.requests[request_id] = request
+        self.added.append(request)
 
     def has_unfinished_requests(self) -> bool:
         return bool(self.requests)
@@ -58,7 +88,7 @@ class FakeEngine:
     def abort_request(self, request_ids: list[str]) -> None:
         self.aborted.extend(request_ids)
         for request_id in request_ids:
-            self.requests.pop(request_id)
+            self.requests.pop(request_id, None)
 
     def step(self) -> list[Any]:
         self.in_flight.append(sorted(self.requests))
@@ -69,36 +99,49 @@ class FakeEngine:
             size = request.chunks.popleft()
             outputs.append(self.output(request, size))
             if not request.chunks:
+                self.num_ended += 1
                 del self.requests[request.request_id]
         return outputs
 
     def output(self, request: FakeRequest, size: int) -> Any:
         is_last = not request.chunks
         completion = SimpleNamespace(
+            index=0,
             token_ids=[5] * size,
             text="t" * size,
             finish_reason="length" if is_last else None,
             stop_reason=None,
             spec_decode_metrics=None,
+            logprobs=None,
         )
-        times = SimpleNamespace(first_token_ts=10.0, last_token_ts=10.3, first_token_latency=0.25)
+        times = SimpleNamespace(
+            first_token_ts=10.0,
+            last_token_ts=10.3,
+            first_token_latency=0.25,
+            num_generation_tokens=request.size,
+        )
         return SimpleNamespace(
             request_id=request.request_id,
             outputs=[completion],
             finished=is_last,
             metrics=times,
             prompt_logprobs=None,
+            prompt_token_ids=request.prompt,
+            num_cached_tokens=None,
         )
 
 
 @dataclass
 class FakeLlm:
+    """`metrics` holds what is counted before any request has ended, after one has, and so on."""
+
     llm_engine: FakeEngine
     metrics: list[list[Any]] = field(default_factory=list)
     num_resets: int = 0
+    sleeps: list[str] = field(default_factory=list)
 
     def get_tokenizer(self) -> Any:
-        return SimpleNamespace(apply_chat_template=self.apply_chat_template)
+        return SimpleNamespace(apply_chat_template=self.apply_chat_template, encode=self.encode)
 
     def apply_chat_template(self, messages: Any, **given: Any) -> Any:
         if messages[0]["content"] == "broken":
@@ -106,11 +149,23 @@ class FakeLlm:
         ids = [len(message["content"]) for message in messages]
         return {"input_ids": ids} if messages[0]["content"] == "mapping" else ids
 
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        assert not add_special_tokens
+        return [100 + number for number in range(len(text))]
+
     def get_metrics(self) -> list[Any]:
-        return self.metrics.pop(0) if self.metrics else []
+        if not self.metrics:
+            return []
+        return self.metrics[min(self.llm_engine.num_ended, len(self.metrics) - 1)]
 
     def reset_prefix_cache(self) -> None:
         self.num_resets += 1
+
+    def sleep(self, *, level: int) -> None:
+        self.sleeps.append(f"level {level}")
+
+    def wake_up(self) -> None:
+        self.sleeps.append("awake")
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +181,8 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     top, sampling = ModuleType("vllm"), ModuleType("vllm.sampling_params")
     vars(top).update(SamplingParams=Told)
     vars(sampling).update(
-        StructuredOutputsParams=Told, RequestOutputKind=SimpleNamespace(DELTA="delta")
+        StructuredOutputsParams=Told,
+        RequestOutputKind=SimpleNamespace(DELTA="delta", FINAL_ONLY="final only"),
     )
     monkeypatch.setitem(sys.modules, "vllm", top)
     monkeypatch.setitem(sys.modules, "vllm.sampling_params", sampling)
@@ -149,7 +205,7 @@ def silent(**_: Any) -> None:
 def test_exactly_so_many_requests_are_in_flight_while_any_wait(concurrency: int) -> None:
     plans = [[1] * length for length in (5, 1, 3, 2, 4)]
     engine, fake = engine_of(*plans)
-    reply = engine.generate([request() for _ in plans], concurrency, silent)
+    reply = engine.generate([request() for _ in plans], concurrency, None, silent)
     assert [len(each["token_ids"]) for each in reply["generations"]] == [5, 1, 3, 2, 4]
     started = 0
     for in_flight in fake.in_flight:
@@ -161,7 +217,7 @@ def test_exactly_so_many_requests_are_in_flight_while_any_wait(concurrency: int)
 
 def test_an_answer_is_put_together_from_its_chunks() -> None:
     engine, _ = engine_of([1, 3, 0, 2])
-    reply = engine.generate([request("four")], 1, silent)
+    reply = engine.generate([request("four")], 1, None, silent)
     assert reply["generations"] == [
         {
             "prompt_token_ids": [4],
@@ -174,6 +230,13 @@ def test_an_answer_is_put_together_from_its_chunks() -> None:
             "ttft_ms": 250.0,
             "tpot_ms": pytest.approx(60.0),
             "drafts": None,
+            "usage": {
+                "num_prompt_tokens": 1,
+                "num_generation_tokens": 6,
+                "num_cached_tokens": 0,
+            },
+            "logprobs": None,
+            "others": [],
         }
     ]
     assert reply["drafts"] is None
@@ -182,7 +245,7 @@ def test_an_answer_is_put_together_from_its_chunks() -> None:
 
 def test_one_token_has_no_time_per_token_after_the_first() -> None:
     engine, _ = engine_of([1])
-    assert engine.generate([request()], 1, silent)["generations"][0]["tpot_ms"] is None
+    assert engine.generate([request()], 1, None, silent)["generations"][0]["tpot_ms"] is None
 
 
 def test_the_prefix_cache_is_emptied_before_each_pass() -> None:
@@ -190,7 +253,7 @@ def test_the_prefix_cache_is_emptied_before_each_pass() -> None:
     llm = FakeLlm(fake)
     engine = worker.Engine(llm)
     for number in (1, 2):
-        engine.generate([request()], 1, silent)
+        engine.generate([request()], 1, None, silent)
         assert llm.num_resets == number
 
 
@@ -199,7 +262,7 @@ def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     engine, _ = engine_of([1], [2, 2])
     told: list[Any] = []
-    engine.generate([request(), request()], 2, lambda **facts: told.append(facts))
+    engine.generate([request(), request()], 2, None, lambda **facts: told.append(facts))
     assert told == [
         {"num_finished": 1, "num_output_tokens": 3},
         {"num_finished": 2, "num_output_tokens": 5},
@@ -209,11 +272,11 @@ def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_refused_prompt_leaves_none_in_flight() -> None:
     engine, fake = engine_of([9] * 3, [9] * 3, [1], refuse="specdec-2")
     with pytest.raises(Refused, match=r"^vLLM refused the request: it is too long$") as caught:
-        engine.generate([request() for _ in range(3)], 3, silent)
+        engine.generate([request() for _ in range(3)], 3, None, silent)
     assert caught.value.kind == "request"
     assert fake.aborted == ["specdec-0", "specdec-1"]
     assert not fake.has_unfinished_requests()
-    reply = engine.generate([request()], 1, silent)
+    reply = engine.generate([request()], 1, None, silent)
     assert len(reply["generations"][0]["token_ids"]) == 1
 
 
@@ -226,33 +289,33 @@ def test_a_refusal_of_newer_vllm_is_no_value_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "vllm.exceptions", exceptions)
     engine, _ = engine_of([1], refuse="specdec-0", refusal=VLLMClientError("it is too long"))
     with pytest.raises(Refused, match=r"^vLLM refused the request: it is too long$"):
-        engine.generate([request()], 1, silent)
+        engine.generate([request()], 1, None, silent)
 
 
 def test_an_engine_that_is_dead_did_not_refuse() -> None:
     engine, _ = engine_of([1], refuse="specdec-0", refusal=RuntimeError("the core is dead"))
     with pytest.raises(RuntimeError, match=r"^the core is dead$"):
-        engine.generate([request()], 1, silent)
+        engine.generate([request()], 1, None, silent)
 
 
 def test_sampling_parameters_that_vllm_refuses_start_nothing() -> None:
     engine, fake = engine_of([1], [1])
     with pytest.raises(Refused, match=r"^vLLM refused the sampling parameters: top_p must be in"):
-        engine.generate([request(), request(top_p=3)], 1, silent)
+        engine.generate([request(), request(top_p=3)], 1, None, silent)
     assert fake.num_added == 0
 
 
 def test_a_chat_template_that_fails_starts_nothing() -> None:
     engine, fake = engine_of([1], [1])
     with pytest.raises(Refused, match=r"^the chat template failed: 'no such role'$") as caught:
-        engine.generate([request(), request("broken")], 1, silent)
+        engine.generate([request(), request("broken")], 1, None, silent)
     assert (caught.value.kind, fake.num_added) == ("request", 0)
 
 
 @pytest.mark.parametrize("content", ["plain", "mapping"])
 def test_token_ids_of_either_transformers(content: str) -> None:
     engine, fake = engine_of([1])
-    reply = engine.generate([request(content)], 1, silent)
+    reply = engine.generate([request(content)], 1, None, silent)
     assert reply["generations"][0]["prompt_token_ids"] == [len(content)]
     assert fake.in_flight == [["specdec-0"]]
 
@@ -278,10 +341,258 @@ def test_token_ids_of_either_transformers(content: str) -> None:
 )
 def test_a_request_becomes_vllm_s_parameters(fields: Any, told: Any) -> None:
     engine, _ = engine_of()
-    params = vars(engine._sampling_params(request(**fields)))
+    params = vars(engine._sampling_params(request(**fields), streamed=True))
     if "structured_outputs" in params:
         params["structured_outputs"] = vars(params["structured_outputs"])
     assert params == {"max_tokens": 8, "output_kind": "delta", **told}
+
+
+@pytest.mark.parametrize(("streamed", "kind"), [(True, "delta"), (False, "final only")])
+def test_answers_are_streamed_unless_they_are_not_to_be(*, streamed: bool, kind: str) -> None:
+    engine, _ = engine_of()
+    assert engine._sampling_params(request(), streamed).output_kind == kind
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "kind", "num_resets"),
+    [(None, "delta", 1), ("not-streamed", "final only", 1), ("warm-prefix-cache", "delta", 0)],
+)
+def test_circumstances_of_a_pass_itself(
+    circumstance: str | None, kind: str, num_resets: int
+) -> None:
+    fake = FakeEngine([[1]])
+    llm = FakeLlm(fake)
+    worker.Engine(llm).generate([request()], 1, circumstance, silent)
+    assert fake.added[0].params.output_kind == kind
+    assert llm.num_resets == num_resets
+    assert (fake.num_added, llm.sleeps) == (1, [])
+
+
+def test_a_bias_has_token_ids_for_keys() -> None:
+    engine, _ = engine_of()
+    params = engine._sampling_params(request(logit_bias={"12": -5, "0": 1.5}), streamed=True)
+    assert params.logit_bias == {12: -5, 0: 1.5}
+
+
+@pytest.mark.parametrize("left", [1, 5, 30])
+def test_a_prompt_leaves_as_much_of_the_context_as_it_says(left: int) -> None:
+    engine, fake = engine_of([1])
+    engine.generate([request("four", context_left=left)], 1, None, silent)
+    (added,) = fake.added
+    assert len(added.prompt) == 32 - left
+    assert not hasattr(added.params, "context_left")
+    # What was said is repeated before it, and the whole of it still ends the prompt.
+    assert list(added.prompt[-1:]) == [4]
+    rest = list(added.prompt[:-1])
+    assert rest == [100 + at % 4 for at in range(len(rest))]
+
+
+def test_a_prompt_longer_than_that_is_refused() -> None:
+    engine, fake = engine_of([1])
+    two = [{"role": "user", "content": "four"}] * 2
+    with pytest.raises(Refused, match=r"^`context_left` of the prompt's 2 tokens$") as caught:
+        engine.generate([{**request(context_left=31), "messages": two}], 1, None, silent)
+    assert (caught.value.kind, fake.num_added) == ("request", 0)
+
+
+class Telling(FakeEngine):
+    """Tells log-probabilities, cached tokens and further answers."""
+
+    def output(self, request: FakeRequest, size: int) -> Any:
+        output = super().output(request, size)
+        own = output.outputs[0]
+        # Of the last token of a step of several, nothing.
+        told = [{5: SimpleNamespace(logprob=-0.5)}] * size
+        own.logprobs = [*told[:-1], {6: SimpleNamespace(logprob=-9.0)}] if size > 1 else told
+        second, third = (
+            SimpleNamespace(index=index, token_ids=[index + 5] * size) for index in (1, 2)
+        )
+        output.outputs = [own, third, second]
+        output.num_cached_tokens = 16
+        return output
+
+
+def test_log_probabilities_cached_tokens_and_other_answers() -> None:
+    engine = worker.Engine(FakeLlm(Telling([[1, 3]])))
+    (answer,) = engine.generate([request()], 1, None, silent)["generations"]
+    assert answer["token_ids"] == [5] * 4
+    assert answer["logprobs"] == [-0.5, -0.5, -0.5, None]
+    assert answer["others"] == [[6] * 4, [7] * 4]
+    assert answer["usage"] == {
+        "num_prompt_tokens": 1,
+        "num_generation_tokens": 4,
+        "num_cached_tokens": 16,
+    }
+
+
+@pytest.mark.parametrize(
+    ("token_id", "told", "logprob"),
+    [
+        (5, {5: SimpleNamespace(logprob=-1.0), 6: SimpleNamespace(logprob=0.0)}, -1.0),
+        (5, {6: SimpleNamespace(logprob=0.0)}, None),
+        (5, None, None),
+        (None, {5: SimpleNamespace(logprob=-1.0)}, None),
+    ],
+)
+def test_a_token_s_own_logprob(token_id: int | None, told: Any, logprob: float | None) -> None:
+    assert worker._own_logprob(token_id, told) == logprob
+
+
+def usage(prompt: int, generation: int, preemptions: int) -> list[Any]:
+    return [
+        metric("prompt_tokens", prompt),
+        metric("generation_tokens", generation),
+        metric("num_preemptions", preemptions),
+    ]
+
+
+def test_the_engine_s_usage_is_what_the_pass_added() -> None:
+    # Two data-parallel engines, each with counters of its own.
+    told = [usage(10, 20, 1) + usage(1, 2, 0), usage(15, 60, 3) + usage(3, 4, 1)]
+    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=told))
+    assert engine.generate([request()], 1, None, silent)["usage"] == {
+        "num_prompt_tokens": 7,
+        "num_generation_tokens": 42,
+        "num_preemptions": 3,
+    }
+
+
+def test_an_engine_that_counts_nothing_has_used_nothing() -> None:
+    engine, _ = engine_of([1])
+    assert engine.generate([request()], 1, None, silent)["usage"] == {
+        "num_prompt_tokens": 0,
+        "num_generation_tokens": 0,
+        "num_preemptions": 0,
+    }
+
+
+def events(*plans: list[int], **config: Any) -> tuple[worker.Engine, FakeEngine, FakeLlm]:
+    fake = FakeEngine(list(plans), vllm_config=configuration(**config))
+    llm = FakeLlm(fake)
+    return worker.Engine(llm), fake, llm
+
+
+def test_before_a_long_request_one_fills_the_context() -> None:
+    engine, fake, _ = events([1] * 8, [1], [1])
+    prompts = [request("Hi"), {**request("Hi"), "messages": request("four")["messages"] * 3}]
+    engine.generate(prompts, 2, "after-long-request", silent)
+    long, *others = fake.added
+    assert list(long.prompt) == [4] * 24
+    assert (long.params.max_tokens, long.params.ignore_eos) == (8, True)
+    # It has ended when the others begin.
+    assert fake.in_flight[:8] == [["specdec-0"]] * 8
+    assert [list(each.prompt) for each in others] == [[2], [4, 4, 4]]
+
+
+def test_bursts_are_aborted_and_nothing_of_them_is_left() -> None:
+    engine, fake, _ = events(*[[1] * 8] * 24, [1], [1], [1])
+    reply = engine.generate(
+        [request("a"), request("ab"), request("abc")], 1, "after-aborts", silent
+    )
+    assert (worker.NUM_BURSTS, worker.BURST_SIZE) == (3, 8)
+    burst = [f"specdec-{number}" for number in range(24)]
+    assert fake.aborted[:24] == burst
+    # Three steps each, in which some have begun to answer.
+    assert [len(each) for each in fake.in_flight] == [8] * 9 + [1] * 3
+    assert [list(each.prompt) for each in fake.added[:4]] == [[1], [2], [3], [1]]
+    assert [each["prompt_token_ids"] for each in reply["generations"]] == [[1], [2], [3]]
+
+
+def test_a_burst_is_no_larger_than_what_runs_at_once() -> None:
+    engine, fake, _ = events(*[[1] * 8] * 6, [1], max_num_seqs=2)
+    engine.generate([request()], 1, "after-aborts", silent)
+    assert [len(each) for each in fake.in_flight] == [2] * 9 + [1]
+
+
+def test_an_engine_that_can_sleep_is_woken_again() -> None:
+    engine, fake, llm = events([1], enable_sleep_mode=True)
+    engine.generate([request()], 1, "after-sleep", silent)
+    assert (llm.sleeps, fake.num_added) == (["level 1", "awake"], 1)
+
+
+def test_an_engine_that_cannot_sleep_says_so_and_answers_nothing() -> None:
+    engine, fake, llm = events([1])
+    told = r"^this engine cannot sleep: its `enable_sleep_mode` is not set$"
+    with pytest.raises(Refused, match=told) as caught:
+        engine.generate([request()], 1, "after-sleep", silent)
+    assert (caught.value.kind, llm.sleeps, fake.num_added) == ("unsupported", [], 0)
+
+
+@pytest.mark.parametrize(
+    ("config", "num_prompts", "lengths"),
+    [
+        # 23 blocks of 4 beside vLLM's own, less 1 for each prompt of 1 token: of 32 tokens of
+        # context, 16 are kept for answers.
+        pytest.param({}, 1, [14] * 6, id="22 blocks, 88 tokens in sixths"),
+        pytest.param({}, 2, [14] * 6, id="21 blocks, 84 tokens in sixths"),
+        pytest.param({"num_gpu_blocks": 6}, 1, [16], id="4 blocks, just one"),
+        pytest.param({"num_gpu_blocks": 3}, 1, [4], id="1 block"),
+        pytest.param({"max_model_len": 128}, 1, [88], id="all in one"),
+    ],
+)
+def test_the_cache_is_filled_but_for_the_first_prompts(
+    config: dict[str, int], num_prompts: int, lengths: list[int]
+) -> None:
+    num_fillers = len(lengths)
+    engine, fake, _ = events(*[[1] * 40] * num_fillers, *[[1]] * num_prompts, **config)
+    reply = engine.generate([request("four")] * num_prompts, 2, "under-preemption", silent)
+    fillers, own = fake.added[:num_fillers], fake.added[num_fillers:]
+    assert [len(each.prompt) for each in fillers] == lengths
+    assert {each.params.max_tokens for each in fillers} == {16}
+    told = configuration(**config)
+    block, num_blocks = told.cache_config.block_size, told.cache_config.num_gpu_blocks
+    held = sum(lengths) + sum(block * (len(each.prompt) // block + 1) for each in own)
+    # Nothing more fits than was meant to, and little is left over.
+    assert (num_blocks - 1) * block - num_fillers < held <= (num_blocks - 1) * block
+    # They run when the prompts come, and are gone afterwards.
+    assert fake.in_flight[0] == sorted(f"specdec-{number}" for number in range(num_fillers))
+    assert fake.aborted == [f"specdec-{number}" for number in range(num_fillers)]
+    assert [each["token_ids"] for each in reply["generations"]] == [[5]] * num_prompts
+    assert not fake.has_unfinished_requests()
+
+
+def test_fillers_begin_differently_so_that_they_share_no_block() -> None:
+    engine, fake, _ = events(*[[1] * 40] * 6, [1])
+    three = {**request(), "messages": [{"role": "user", "content": "x" * at} for at in (1, 2, 3)]}
+    engine.generate([three], 1, "under-preemption", silent)
+    assert [list(each.prompt[:3]) for each in fake.added[:3]] == [[2, 3, 1], [3, 1, 2], [1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("config", "num_prompts", "told"),
+    [
+        pytest.param(
+            {"max_num_seqs": 6},
+            1,
+            "the KV cache of 24 blocks of 4 tokens cannot be filled beside 1 prompts by requests of "
+            "16 tokens, 6 at once",
+            id="no place for so many",
+        ),
+        pytest.param({"num_gpu_blocks": 2}, 1, "the KV cache of 2 blocks", id="no room"),
+        pytest.param({"max_model_len": 16}, 1, "by requests of 0 tokens", id="no context"),
+    ],
+)
+def test_a_cache_that_cannot_be_filled_is_told(
+    config: dict[str, int], num_prompts: int, told: str
+) -> None:
+    engine, fake, _ = events(*[[1]] * 9, **config)
+    with pytest.raises(Refused) as caught:
+        engine.generate([request("four")] * num_prompts, 2, "under-preemption", silent)
+    fact, hint = str(caught.value).splitlines()
+    assert told in fact
+    assert hint == (
+        "hint: a smaller `num_gpu_blocks_override` or a larger `max_num_seqs` in `engine_args` "
+        "lets it be"
+    )
+    assert (caught.value.kind, fake.num_added) == ("unsupported", 0)
+
+
+def test_fillers_are_gone_though_a_prompt_was_refused() -> None:
+    engine, fake, _ = events(*[[1] * 40] * 6, [1])
+    fake.refuse = "specdec-6"
+    with pytest.raises(Refused, match="it is too long"):
+        engine.generate([request()], 1, "under-preemption", silent)
+    assert not fake.has_unfinished_requests()
 
 
 def metric(name: str, value: Any) -> Any:
@@ -323,7 +634,7 @@ COUNTED = {
 )
 def test_the_engine_s_counters_are_those_of_the_pass(before: list[Any], after: list[Any]) -> None:
     engine = worker.Engine(FakeLlm(FakeEngine([[1], [1]]), metrics=[before, after]))
-    reply = engine.generate([request(), request()], 2, silent)
+    reply = engine.generate([request(), request()], 2, None, silent)
     assert reply["drafts"] == COUNTED
     assert [each["drafts"] for each in reply["generations"]] == [None, None]
 
@@ -331,7 +642,7 @@ def test_the_engine_s_counters_are_those_of_the_pass(before: list[Any], after: l
 def test_a_request_alone_has_the_engine_s_counters_to_itself() -> None:
     told = [metrics(0, 0, 0, [0, 0, 0]), metrics(3, 12, 7, [3, 2, 2])]
     engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=told))
-    assert engine.generate([request()], 1, silent)["generations"][0]["drafts"] == COUNTED
+    assert engine.generate([request()], 1, None, silent)["generations"][0]["drafts"] == COUNTED
 
 
 class OlderEngine(FakeEngine):
@@ -350,7 +661,7 @@ def test_requests_one_by_one_share_out_an_older_engine_s_counters() -> None:
         metrics(14, 56, 16, [8, 6, 2]),
     ]
     engine = worker.Engine(FakeLlm(OlderEngine([[1], [1]]), metrics=told))
-    reply = engine.generate([request(), request()], 1, silent)
+    reply = engine.generate([request(), request()], 1, None, silent)
     first, second = (each["drafts"] for each in reply["generations"])
     assert first == COUNTED
     assert [second[name] for name in ("num_drafts", "num_accepted_tokens")] == [1, 0]
@@ -360,7 +671,7 @@ def test_requests_one_by_one_share_out_an_older_engine_s_counters() -> None:
 def test_no_speculation_is_not_the_same_as_no_drafts() -> None:
     other = [metric("num_requests_running", 3)]
     engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=[other, other]))
-    assert engine.generate([request()], 1, silent)["drafts"] is None
+    assert engine.generate([request()], 1, None, silent)["drafts"] is None
 
 
 @pytest.mark.parametrize(
@@ -430,8 +741,7 @@ def test_a_token_s_score() -> None:
 def test_no_more_top_logprobs_are_asked_for_than_the_engine_gives(
     monkeypatch: pytest.MonkeyPatch, limit: int | None, asked: int
 ) -> None:
-    config = SimpleNamespace(model_config=SimpleNamespace(max_logprobs=limit))
-    engine, fake = engine_of([1], vllm_config=config)
+    engine, fake = engine_of([1], vllm_config=configuration(max_logprobs=limit))
     seen, plain = [], fake.add_request
 
     def noted(request_id: str, prompt: Mapping[str, Any], params: Any) -> None:
@@ -481,8 +791,8 @@ def test_unknown_names_are_refused(key: str, told: str | None) -> None:
 
 def test_a_configuration_is_followed_by_its_dotted_names() -> None:
     fake = FakeEngine([])
-    fake.vllm_config = SimpleNamespace(
-        model_config=SimpleNamespace(dtype=SimpleNamespace(), max_model_len=2048, quantization=None)
+    vars(fake.vllm_config.model_config).update(
+        dtype=SimpleNamespace(), max_model_len=2048, quantization=None
     )
     config = worker.Engine(FakeLlm(fake)).resolved_config()
     assert config["model_config.max_model_len"] == 2048
@@ -506,7 +816,7 @@ def serve(*commands: Mapping[str, Any], engine: worker.Engine | None = None) -> 
 def test_replies_come_in_order_progress_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
     engine, _ = engine_of([1])
-    ask = {"op": "generate", "requests": [request()], "concurrency": 1}
+    ask = {"op": "generate", "requests": [request()], "concurrency": 1, "circumstance": None}
     progress, result, error, end = serve(ask, {"op": "fly"}, {"op": "shutdown"}, engine=engine)
     assert progress == {"progress": {"num_finished": 1, "num_output_tokens": 1}}
     assert result["result"]["drafts"] is None
@@ -563,7 +873,8 @@ def test_each_error_is_reported_by_kind(
 
 def test_an_engine_that_fails_in_a_step_is_reported() -> None:
     engine, _ = engine_of([1, 1], fail_at_step=2)
-    (reply,) = serve({"op": "generate", "requests": [request()], "concurrency": 1}, engine=engine)
+    ask = {"op": "generate", "requests": [request()], "concurrency": 1, "circumstance": None}
+    (reply,) = serve(ask, engine=engine)
     assert reply["error"] == {"kind": "failed", "message": "RuntimeError: out of memory"}
 
 

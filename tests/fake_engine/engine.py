@@ -6,8 +6,10 @@ Started in the worker's place, as `--specdec-python` (see `interpreter.install`)
 
 Everything it says follows from the request. An answer is what stands after `ANSWER:` in the last
 message, or words drawn from that message; a token is three characters, its id their bytes, so ids
-need no vocabulary. Steps, counters and times are computed and never slept: with the defaults 3 of 4
-draft tokens are accepted, and a speculative step costs as much as a plain one.
+need no vocabulary. Above temperature 0, and without that mark, an answer is drawn from `SAMPLED`,
+always the same if the request has a seed. Steps, counters and times are computed and never slept:
+with the defaults 3 of 4 draft tokens are accepted, and a speculative step costs as much as a plain
+one.
 
 `FAKE_ENGINE` holds a JSON object of settings; keys under `baseline` or `speculative` go to that
 engine alone. `FAKE_ENGINE_LOG` names a file that gets one line for each command. The standard
@@ -17,7 +19,9 @@ library alone is imported.
 from __future__ import annotations
 
 import json
+import math
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -29,6 +33,11 @@ from typing import Any, TextIO
 CHARS_PER_TOKEN = 3
 END = 0
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet")
+SAMPLED = {"ace": 0.4, "bay": 0.3, "cod": 0.2, "dew": 0.1}
+CONFIG: Mapping[str, Any] = {
+    "max_num_seqs": 16,
+    "model_config.hf_text_config.vocab_size": len(SAMPLED),
+}
 VERSIONS = {
     "vllm": "0.32.0",
     "torch": "2.13.0",
@@ -42,6 +51,14 @@ VERSIONS = {
 # and at the positions of `margins` that much; `answers` replaces them by part of the prompt; `on`
 # says what happens instead of a command's answer;
 # a pass takes `wall_factors` times what it would, call by call, and `load_factors`, load by load.
+#
+# `diverge` may name `circumstances`, and is then for them alone; `accepted_in` says what is
+# accepted in some, and `accepted_from` is [call, accepted]; those in `unsupported` are refused so.
+# `cached` tokens of each prompt are in a warm cache, and `num_preemptions` happen under preemption.
+# A request with a field of `refuses` is refused, and those of `ignores` are as if not there.
+# Answers are `drawn` by the probabilities, or as the `likeliest` alone; if not `is_replayed`, a
+# seed is nothing to them. `logprob_shift` is added to what is told of each token; `extra_usage`
+# tokens too many are counted for each answer.
 DEFAULTS: Mapping[str, Any] = {
     "accepted": 3,
     "drafts": "request",
@@ -52,11 +69,22 @@ DEFAULTS: Mapping[str, Any] = {
     "margin_nats": 2.0,
     "margins": {},
     "answers": {},
-    "config": {"max_num_seqs": 16},
+    "config": {},
     "versions": {},
     "folders": {},
     "on": {},
     "is_with_child": False,
+    "accepted_in": {},
+    "accepted_from": None,
+    "unsupported": [],
+    "cached": 2,
+    "num_preemptions": 1,
+    "refuses": [],
+    "ignores": [],
+    "drawn": "by the probabilities",
+    "is_replayed": True,
+    "logprob_shift": 0.0,
+    "extra_usage": 0,
 }
 
 
@@ -109,10 +137,11 @@ class FakeEngine:
         if operation == "check_names":
             return None
         if operation == "load":
-            return {"load_s": 1.5, "config": self.settings["config"]}
+            return {"load_s": 1.5, "config": {**CONFIG, **self.settings["config"]}}
         if operation == "generate":
             send(progress={"num_finished": 0, "num_output_tokens": 0})
-            return self._generate(command["requests"], call)
+            self._refuse(command["requests"], command["circumstance"])
+            return self._generate(command["requests"], call, command["circumstance"])
         return self._score(command["prompt_token_ids"], command["token_ids"])
 
     def _take_role(self, engine_args: Mapping[str, Any]) -> None:
@@ -145,8 +174,21 @@ class FakeEngine:
         else:
             raise Refusal(*how)
 
-    def _generate(self, requests: Sequence[Mapping[str, Any]], call: int) -> dict[str, Any]:
-        generations = [self._generation(request, call) for request in requests]
+    def _refuse(self, requests: Sequence[Mapping[str, Any]], circumstance: str | None) -> None:
+        if circumstance in self.settings["unsupported"]:
+            raise Refusal("unsupported", f"cannot be brought there: {circumstance}")
+        for field in self.settings["refuses"]:
+            if any(field in request for request in requests):
+                raise Refusal("request", f"`{field}` is not supported with speculation")
+
+    def _generate(
+        self, requests: Sequence[Mapping[str, Any]], call: int, circumstance: str | None
+    ) -> dict[str, Any]:
+        kept = [
+            {key: value for key, value in each.items() if key not in self.settings["ignores"]}
+            for each in requests
+        ]
+        generations = [self._generation(request, call, circumstance) for request in kept]
         factors = self.settings["wall_factors"]
         num_steps = sum(len(each["step_tokens"]) for each in generations)
         step_s = self.settings["step_ms"] / 1000
@@ -158,38 +200,92 @@ class FakeEngine:
             "generations": generations,
             "wall_s": num_steps * step_s * self.load_factor * factors[(call - 1) % len(factors)],
             "drafts": total(drafts) if is_counted else None,
+            "usage": self._engine_usage([each["usage"] for each in generations], circumstance),
         }
 
-    def _generation(self, request: Mapping[str, Any], call: int) -> dict[str, Any]:
-        prompt = request["messages"][-1]["content"]
-        token_ids = [*encode(self._text(prompt)), END]
-        if request.get("ignore_eos"):
-            token_ids = (token_ids[:-1] * request["max_tokens"])[: request["max_tokens"]]
-        is_cut = len(token_ids) > request["max_tokens"]
-        token_ids = token_ids[: request["max_tokens"]]
-        token_ids = self._diverged(prompt, token_ids, call)
-        step_tokens, drafts = self._steps(len(token_ids))
+    def _engine_usage(
+        self, of_requests: Sequence[Mapping[str, int]], circumstance: str | None
+    ) -> dict[str, int]:
+        is_preempting = circumstance == "under-preemption"
+        return {
+            **{name: sum(each[name] for each in of_requests) for name in of_requests[0]},
+            "num_preemptions": self.settings["num_preemptions"] if is_preempting else 0,
+        }
+
+    def _generation(
+        self, request: Mapping[str, Any], call: int, circumstance: str | None
+    ) -> dict[str, Any]:
+        prompt, max_tokens = request["messages"][-1]["content"], request["max_tokens"]
+        token_ids, *others = (
+            self._answer(request, call, number) for number in range(request.get("n", 1))
+        )
+        token_ids = self._diverged(prompt, token_ids, call, circumstance)
+        text = "".join(map(decode, token_ids))
+        stop_reason = next((each for each in stops_of(request) if each in text), None)
+        if stop_reason is not None:
+            text = text[: text.index(stop_reason)]
+            token_ids = token_ids[: -(-len(text + stop_reason) // CHARS_PER_TOKEN)]
+        is_ended = token_ids[-1:] == [END] or stop_reason is not None
+        is_cut = len(token_ids) == max_tokens and not is_ended
+        step_tokens, drafts = self._steps(len(token_ids), self._accepted(call, circumstance))
+        is_warm = circumstance == "warm-prefix-cache"
         return {
             "prompt_token_ids": encode(prompt),
             "token_ids": token_ids,
-            "text": "".join(map(decode, token_ids)),
+            "text": text,
             "finish_reason": "length" if is_cut else "stop",
-            "stop_reason": None,
+            "stop_reason": stop_reason,
             "step_tokens": step_tokens,
             "ttft_ms": 20.0,
             "tpot_ms": 5.0 if len(token_ids) > 1 else None,
             "drafts": drafts,
+            "usage": {
+                "num_prompt_tokens": len(encode(prompt)),
+                "num_generation_tokens": len(token_ids) + self.settings["extra_usage"],
+                "num_cached_tokens": self.settings["cached"] if is_warm else 0,
+            },
+            "logprobs": [-0.1 + self.settings["logprob_shift"]] * len(token_ids)
+            if "logprobs" in request
+            else None,
+            "others": others,
         }
 
-    def _text(self, prompt: str) -> str:
+    def _answer(self, request: Mapping[str, Any], call: int, number: int) -> list[int]:
+        """One of the answers to a request."""
+        prompt, max_tokens = request["messages"][-1]["content"], request["max_tokens"]
+        text = self._text(prompt)
+        if request.get("temperature", 0) and text is None and "ANSWER:" not in prompt:
+            return self._drawn(request, call, number)
+        token_ids = [*encode(answer_to(prompt) if text is None else text), END]
+        if request.get("ignore_eos"):
+            token_ids = token_ids[:-1] * max_tokens
+        return token_ids[:max_tokens]
+
+    def _drawn(self, request: Mapping[str, Any], call: int, number: int) -> list[int]:
+        """As many tokens as it may have."""
+        chunks, max_tokens = list(SAMPLED), request["max_tokens"]
+        if self.settings["drawn"] == "likeliest":
+            chunks = chunks[:1]
+        is_same = self.settings["is_replayed"] and "seed" in request
+        source = [self.role, number, request["messages"], request.get("seed")]
+        draws = random.Random(json.dumps([*source, None if is_same else call]))
+        drawn = draws.choices(chunks, [SAMPLED[each] for each in chunks], k=max_tokens)
+        return encode("".join(drawn))
+
+    def _text(self, prompt: str) -> str | None:
+        """What is to be said instead."""
         for part, text in self.settings["answers"].items():
             if part in prompt:
                 return str(text)
-        return answer_to(prompt)
+        return None
 
-    def _diverged(self, prompt: str, token_ids: list[int], call: int) -> list[int]:
+    def _diverged(
+        self, prompt: str, token_ids: list[int], call: int, circumstance: str | None
+    ) -> list[int]:
         how = self.settings["diverge"]
         if how is None or how["prompt"] not in prompt or call not in how.get("calls", [call]):
+            return token_ids
+        if circumstance not in how.get("circumstances", [circumstance]):
             return token_ids
         if how["at"] == "end":
             return token_ids[:-1]
@@ -198,11 +294,17 @@ class FakeEngine:
         (other,) = encode("!?!")
         return [other if at in places else token_id for at, token_id in enumerate(token_ids)]
 
-    def _steps(self, num_tokens: int) -> tuple[list[int], dict[str, Any] | None]:
+    def _accepted(self, call: int, circumstance: str | None) -> int:
+        first, accepted = self.settings["accepted_from"] or (call, self.settings["accepted"])
+        if call < first:
+            accepted = self.settings["accepted"]
+        return int(self.settings["accepted_in"].get(circumstance, accepted))
+
+    def _steps(self, num_tokens: int, accepted: int) -> tuple[list[int], dict[str, Any] | None]:
         """One step for the first token, then one for every draft and its bonus token."""
         if self.role == "baseline":
             return [1] * num_tokens, None
-        accepted, drafted = self.settings["accepted"], self.num_draft_tokens
+        drafted = self.num_draft_tokens
         if self.settings["drafts"] == "none":
             return [1] * num_tokens, counters(0, accepted=0, drafted=0)
         num_left = num_tokens - 1
@@ -210,7 +312,10 @@ class FakeEngine:
         return [1, *steps], counters(len(steps), accepted=accepted, drafted=drafted)
 
     def _score(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> list[dict[str, Any]]:
-        """The engine's own token has -0.1, any other less: by 2 nats if not told otherwise."""
+        """The engine's own token has -0.1, any other less: by 2 nats if not told otherwise. What
+        was drawn has its own probability."""
+        if {*map(decode, token_ids)} <= SAMPLED.keys():
+            return [score_of_drawn(token_id) for token_id in token_ids]
         prompt = "".join(map(decode, prompt_ids))
         own = [*encode(answer_to(prompt)), END]
         scores = []
@@ -229,6 +334,28 @@ class FakeEngine:
                 }
             )
         return scores
+
+
+def stops_of(request: Mapping[str, Any]) -> list[str]:
+    """`stop`, which may be one string."""
+    stops = request.get("stop", [])
+    return [stops] if isinstance(stops, str) else stops
+
+
+def score_of_drawn(token_id: int) -> dict[str, Any]:
+    """Where all of `SAMPLED` may stand; the most likely one is the first there."""
+    text, names = decode(token_id), list(SAMPLED)
+    logprobs = [math.log(probability) for probability in SAMPLED.values()]
+    return {
+        "token_id": token_id,
+        "text": text,
+        "logprob": logprobs[names.index(text)],
+        "rank": names.index(text) + 1,
+        "argmax_token_id": encode(names[0])[0],
+        "argmax_text": names[0],
+        "argmax_logprob": logprobs[0],
+        "top_logprobs": logprobs,
+    }
 
 
 def counters(num_drafts: int, *, accepted: int, drafted: int) -> dict[str, Any]:

@@ -270,6 +270,14 @@ class Project:
         return living
 
 
+def wide(workload: str, profile: str = "fast") -> dict[str, str]:
+    """The checks of a whole workload with nothing special in it, which all pass."""
+    return {
+        f"{workload}.jsonl::{profile}::{check}": "passed"
+        for check in ("exercised", "counts", "drift")
+    }
+
+
 def metrics(workload: str, word: str, profile: str = "fast") -> dict[str, str]:
     """The outcomes of a workload whose metrics all have this one."""
     return {f"{workload}.jsonl::{profile}::{metric}": word for metric in METRICS}

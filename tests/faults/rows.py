@@ -83,7 +83,10 @@ FAULTS = (
     row("logprobs-nan", "logprobs", "logprobs"),
     row("unsupported-ignored", "unsupported", "refused"),
     row("mended+biased-sampling", "sampled", "distribution"),
+    row("mended+second-completion-wrong", "several", "distribution"),
     # Circumstances.
+    row("stream-drops-tokens", "code", "identical", "counts"),
+    again("whole-answer-cut", "code", "not-streamed"),
     again("corrupt-in-batches", "one", "8-in-flight"),
     again("collapse-after-long-request", "code", "after-long-request"),
     again("corrupt-after-aborts", "code", "after-aborts"),
@@ -124,6 +127,7 @@ HARMLESS = (
     row("slower-target", "code", gated=SPEEDUP, num_blocks=4),
     row(NO_FAULT, "code", gated=SPEEDUP, recorded_with="slower-target", num_blocks=4),
     row("mended", "sampled"),
+    row("mended", "several"),
     row("mended", "json"),
     row("mended", "sql"),
     row("mended", "regex"),

@@ -142,7 +142,10 @@ WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
     ),
     "several": (
         {"concurrency": 4},
-        [user("two", LETTERS, n=2, seed=5, **SAMPLED), user("plain", LETTERS)],
+        [
+            user(f"several-{number}", text, n=2, max_tokens=48, **SAMPLED)
+            for number, text in enumerate(SENTENCES)
+        ],
     ),
     "long": (
         {"concurrency": 2},

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from pytest_specdec.hardware import Gpu
-from tests.fake_engine.project import FAST, Project, Result
+from tests.fake_engine.project import FAST, Project, Result, wide
 
-ALL = ("identical[one]", "acceptance", "speedup")
+METRICS = ("acceptance", "speedup")
+ALL = ("identical[one]", "exercised", "counts", "drift", *METRICS)
 
 
-def names(workload: str, profile: str = "fast") -> list[str]:
-    return [f"{workload}.jsonl::{profile}::{name}" for name in ALL]
+def names(workload: str, profile: str = "fast", checks: Sequence[str] = ALL) -> list[str]:
+    return [f"{workload}.jsonl::{profile}::{name}" for name in checks]
 
 
 @pytest.fixture
@@ -74,10 +77,10 @@ def test_what_fails_while_metrics_measure_all_is_told_by_its_own_tests(
     # Calls 1 to 5 are those of the first workload, whose metric then has the second one run.
     ready.profile(num_blocks=2)
     result = ready.fake(speculative={"on": on}).run("suites", "-k", "acceptance or speedup")
-    assert result.outcomes == dict.fromkeys(names("code")[1:], "passed") | dict.fromkeys(
-        names("story")[1:], "error"
-    )
-    first, later = (result.messages[name] for name in names("story")[1:])
+    assert result.outcomes == dict.fromkeys(
+        names("code", checks=METRICS), "passed"
+    ) | dict.fromkeys(names("story", checks=METRICS), "error")
+    first, later = (result.messages[name] for name in names("story", checks=METRICS))
     assert told in first
     assert "not run" not in first
     assert ("fake engine: told to die" in first) == ("SIGKILL" in told)
@@ -122,6 +125,7 @@ def test_the_next_profile_still_runs(ready: Project) -> None:
     result = ready.run("suites", "-k", "code", "--specdec-profile=fast", "--specdec-profile=other")
     assert result.outcomes == dict.fromkeys(names("code"), "error") | {
         "code.jsonl::other::identical[one]": "passed",
+        **wide("code", "other"),
         "code.jsonl::other::acceptance": "failed",
         "code.jsonl::other::speedup": "failed",
     }
@@ -189,7 +193,7 @@ def test_without_vllm_and_without_a_gate_tests_skip(ready: Project) -> None:
     ready.file("suites/test_own.py", "def test_own(engine_pair): pass\ndef test_plain(): pass\n")
     result = ready.fake(on=NOT_IMPORTABLE).run("suites")
     assert result.exit_code == 0
-    assert result.counts == {"passed": 1, "skipped": 7}
+    assert result.counts == {"passed": 1, "skipped": 13}
     assert f"vLLM cannot be imported under: {ready.python}" in result.message(
         "story.jsonl::fast::speedup"
     )
@@ -243,7 +247,7 @@ def test_a_gpu_has_stored_baselines_of_its_own(gpu: Project) -> None:
     gpu.fake(versions={"cuda": "13.0"}).record("--specdec-gpu")
     assert gpu.baselines_file("big").parent.name == "nvidia-b200-x1"
     result = gpu.run("suites", "--specdec-gpu")
-    assert (result.exit_code, result.counts) == (0, {"passed": 6})
+    assert (result.exit_code, result.counts) == (0, {"passed": 12})
     assert "1 x NVIDIA B200 (compute capability 10.0)" in result.text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fake_engine.project import FAST, Project, metrics
+from tests.fake_engine.project import FAST, Project, metrics, wide
 
 JSON_ANSWER = {
     "content": 'ANSWER: {"a": 1}',
@@ -22,7 +22,7 @@ def test_a_prompt_gets_the_checks_it_declares(project: Project) -> None:
         "plain",
         {"id": "json", **JSON_ANSWER},
         {"id": "sql", **SQL_ANSWER},
-        {"id": "warm", "temperature": 1},
+        {"id": "warm", "temperature": 1, "max_tokens": 240},
         {"id": "warm-json", "temperature": 1, **JSON_ANSWER},
     )
     result = project.record().run("suites")
@@ -35,6 +35,10 @@ def test_a_prompt_gets_the_checks_it_declares(project: Project) -> None:
             "identical[sql]",
             "sql[sql]",
             "json[warm-json]",
+            "exercised",
+            "counts",
+            "drift",
+            "distribution",
             "acceptance",
             "speedup",
         )
@@ -95,7 +99,7 @@ def test_suite_folders_are_configurable(project: Project) -> None:
     result = project.run("-o", "specdec_suites=checks", "checks")
     assert set(result.outcomes) == {
         f"checks/gpu/code.jsonl::fast::{name}"
-        for name in ("identical[one]", "acceptance", "speedup")
+        for name in ("identical[one]", "exercised", "counts", "drift", "acceptance", "speedup")
     }
 
 
@@ -109,7 +113,7 @@ def test_engines_are_loaded_once_whatever_asks(project: Project) -> None:
     )
     result = project.run("suites")
     assert result.loads() == ["baseline", "speculative"]
-    assert len(result.outcomes) == 7
+    assert len(result.outcomes) == 13
 
 
 def test_profiles_run_one_after_the_other_and_their_tests_together(project: Project) -> None:
@@ -119,7 +123,7 @@ def test_profiles_run_one_after_the_other_and_their_tests_together(project: Proj
         "suites", "--specdec-profile=second", "--specdec-profile=first", "--update-baselines"
     )
     assert result.exit_code == 0
-    assert [name.split("::")[1] for name in result.outcomes] == ["second"] * 6 + ["first"] * 6
+    assert [name.split("::")[1] for name in result.outcomes] == ["second"] * 12 + ["first"] * 12
     assert result.loads() == ["baseline", "speculative"] * 2
     events = [each["op"] for each in result.commands if each["op"] in ("start", "end")]
     assert events == ["start", "start", "end", "end"] * 2
@@ -136,6 +140,7 @@ def test_a_default_profile_is_named_in_the_file(project: Project) -> None:
     result = project.workload("code", "one").run("suites")
     assert set(result.outcomes) == {
         "code.jsonl::second::identical[one]",
+        *wide("code", "second"),
         *metrics("code", "skipped", "second"),
     }
 
@@ -143,7 +148,7 @@ def test_a_default_profile_is_named_in_the_file(project: Project) -> None:
 def test_sequential_layout_keeps_one_engine_alive(project: Project) -> None:
     project.profile(layout="sequential").workload("code", "one").workload("story", "one")
     result = project.record().run("suites")
-    assert result.counts == {"passed": 6}
+    assert result.counts == {"passed": 12}
     alive: set[int] = set()
     for each in result.commands:
         if each["op"] == "start":
@@ -197,5 +202,6 @@ def test_requests_and_concurrency_reach_the_engine_as_written(project: Project) 
                 }
             ],
             "concurrency": 3,
+            "circumstance": None,
         }
     )

@@ -17,7 +17,8 @@ UNLIKE_LOADS = [1.0, 0.7, 1.4]
 
 def names(workload: str) -> list[str]:
     return [
-        f"{workload}.jsonl::fast::{each}" for each in ("identical[one]", "acceptance", "speedup")
+        f"{workload}.jsonl::fast::{each}"
+        for each in ("identical[one]", "exercised", "counts", "drift", "acceptance", "speedup")
     ]
 
 
@@ -37,7 +38,7 @@ def two(project: Project) -> Project:
 def test_what_is_to_be_stored_gets_all_loads(two: Project, layout: str) -> None:
     two.profile(num_loads=3, num_blocks=1, layout=layout)
     result = two.run("suites", "--update-baselines")
-    assert result.counts == {"passed": 6}
+    assert result.counts == {"passed": 12}
     # Once each for both workloads.
     assert result.loads() == BOTH * 3
     assert result.report["profiles"][0]["num_starts"] == {"baseline": 3, "speculative": 3}
@@ -54,7 +55,7 @@ def test_what_is_to_be_stored_gets_all_loads(two: Project, layout: str) -> None:
 def test_loads_stop_when_all_workloads_are_decided(two: Project, layout: str) -> None:
     two.profile(num_loads=3, num_blocks=1, layout=layout).record()
     result = two.run("suites")
-    assert result.counts == {"passed": 6}
+    assert result.counts == {"passed": 12}
     assert result.loads() == BOTH * 2
     assert [each["num_loads"] for each in runs(result).values()] == [2, 2]
     failed = two.fake(speculative={"step_ms": 20.0}).run("suites", "-k", "code")
@@ -66,7 +67,7 @@ def test_loads_stop_when_all_workloads_are_decided(two: Project, layout: str) ->
 def test_blocks_of_one_load_are_no_loads(two: Project, num_blocks: int) -> None:
     two.profile(num_loads=3, num_blocks=num_blocks).record()
     result = two.run("suites")
-    assert result.counts == {"passed": 6}
+    assert result.counts == {"passed": 12}
     assert result.loads() == BOTH * 2
     assert result.passes("code") == [*ABBA] * num_blocks * 2
 

@@ -52,7 +52,7 @@ def told(project: Project, names: str) -> str:
 def test_what_is_stored_and_asked_for_passes(recorded: Project) -> None:
     result = recorded.run("suites", STRICT)
     assert entries(result) == {ENTRIES: "passed"}
-    assert (result.exit_code, result.counts) == (0, {"passed": 7})
+    assert (result.exit_code, result.counts) == (0, {"passed": 13})
 
 
 def test_what_no_test_asks_for_fails_a_test_of_its_own(renamed: Project) -> None:
@@ -90,7 +90,7 @@ def test_it_needs_no_engine(renamed: Project) -> None:
     again = renamed.run("suites", STRICT, "--lf")
     assert (again.outcomes, again.commands) == ({ENTRIES: "failed"}, [])
     renamed.fake(on={"hello": ["unavailable", "ModuleNotFoundError: No module named 'vllm'"]})
-    assert renamed.run("suites", STRICT).counts == {"failed": 1, "skipped": 6}
+    assert renamed.run("suites", STRICT).counts == {"failed": 1, "skipped": 12}
 
 
 def test_collecting_lists_it(recorded: Project) -> None:

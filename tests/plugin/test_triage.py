@@ -225,7 +225,7 @@ def test_nothing_is_rescored_that_decides_nothing(
 def test_the_control_run_is_bounded(project: Project) -> None:
     prompts = [{"id": f"p{at}", "content": f"ANSWER: {at}" + "abc" * 12} for at in range(6)]
     result = gate(project, *prompts, speculative={"diverge": {"prompt": "abc", "at": 3}})
-    assert list(result.counts) == ["failed", "skipped"]
+    assert result.counts == {"failed": 6, "passed": 3, "skipped": 2}
     # Once all together, and four prompts alone.
     assert controls(result) == [(6, 2), *[(1, 1)] * 4]
     assert scored(result) == 12

@@ -32,13 +32,13 @@ def recorded(two: Project) -> Project:
 
 def test_recording_passes_and_stores_what_the_next_session_passes_with(two: Project) -> None:
     result = two.run("suites", "--update-baselines")
-    assert (result.exit_code, result.counts) == (0, {"passed": 6})
+    assert (result.exit_code, result.counts) == (0, {"passed": 12})
     assert rates(two) == {"code": 0.75, "story": 0.75}
     assert "code: acceptance rate - -> 0.75" in result.section
     assert "code: speedup - -> 3.25" in result.section
     path = two.baselines_file()
     assert f"stored baselines written: {path}" in result.section
-    assert two.run("suites").counts == {"passed": 6}
+    assert two.run("suites").counts == {"passed": 12}
 
 
 def test_the_stored_file_says_where_it_comes_from(two: Project) -> None:
@@ -55,7 +55,7 @@ def test_the_stored_file_says_where_it_comes_from(two: Project) -> None:
 
 def test_all_replaces_and_tells_old_and_new(recorded: Project) -> None:
     result = recorded.run("suites", "--update-baselines")
-    assert (result.exit_code, result.counts) == (0, {"passed": 6})
+    assert (result.exit_code, result.counts) == (0, {"passed": 12})
     assert rates(recorded) == {"code": 0.5, "story": 0.5}
     assert "code: acceptance rate 0.75 -> 0.5" in result.section
     assert "code: mean acceptance length 4 -> 3" in result.section
@@ -222,7 +222,7 @@ def test_another_folder_for_baselines(two: Project) -> None:
     two.run("suites", "--update-baselines", "--specdec-baselines=kept/here")
     assert list((two.folder / "kept/here").glob("*/fast.json"))
     assert not (two.folder / "baselines").exists()
-    assert two.run("suites", "-o", "specdec_baselines=kept/here").counts == {"passed": 6}
+    assert two.run("suites", "-o", "specdec_baselines=kept/here").counts == {"passed": 12}
 
 
 @pytest.mark.parametrize("tolerances", [{}, {"min_speedup": 1.0}])

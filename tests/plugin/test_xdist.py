@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fake_engine.project import Project, metrics
+from tests.fake_engine.project import Project, metrics, wide
 
 pytest.importorskip("xdist")
 
@@ -27,6 +27,7 @@ def test_every_item_is_an_error_and_no_engine_starts(
         "test_own.py::test_plain": "passed",
         "test_own.py::test_own[fast]": "error",
         "code.jsonl::fast::identical[one]": "error",
+        **dict.fromkeys(wide("code"), "error"),
         **metrics("code", "error"),
     }
     for message in result.messages.values():
@@ -46,4 +47,4 @@ def test_a_gate_that_cannot_be_had_is_no_internal_error(project: Project) -> Non
 
 def test_without_workers_all_runs(project: Project) -> None:
     result = project.workload("code", "one").run("suites", "-p", "xdist.plugin", "-n", "0")
-    assert result.counts == {"passed": 1, "skipped": 2}
+    assert result.counts == {"passed": 4, "skipped": 2}

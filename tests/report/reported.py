@@ -48,6 +48,7 @@ def workload_report(name: str = "sql", **facts: Any) -> WorkloadReport:
             measurement=measurement(drafts=facts.get("drafts", COUNTERS)),
             findings=facts.get("findings", {}),
             near_ties=facts.get("near_ties", {}),
+            missing=facts.get("missing", {}),
             num_greedy=facts.get("num_greedy", 3),
             num_checked=facts.get("num_checked", 2),
             num_valid=facts.get("num_valid", {"baseline": 2, "speculative": 2}),
@@ -82,6 +83,7 @@ def profile_report(**facts: Any) -> ProfileReport:
         is_changed=facts.get("is_changed", False),
         workloads=facts.get("workloads", (workload_report(),)),
         unused=facts.get("unused", ()),
+        untested=facts.get("untested", ()),
         update=facts.get("update"),
     )
 

@@ -7,9 +7,12 @@ import math
 from typing import Any, NoReturn
 
 from pytest_specdec.generation import RunPair
+from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.json_file import report_json
 from tests.measured import speedup
 from tests.report.reported import FACTS, FINDING, TIE, profile_report, update, workload_report
+
+DEFECT = KnownDefect(check="identical", workload="sql", versions="<1", reason="why")
 
 
 def refuse(name: str) -> NoReturn:
@@ -38,6 +41,7 @@ def test_a_profile() -> None:
                     engines={"baseline": FACTS, "speculative": other},
                     stored_versions={"vllm": ["0.31.0"]},
                     unused=("old",),
+                    untested=(DEFECT,),
                     update=update(
                         path="p", rows=(("sql", "speedup", None, 2.0),), refused={"x": ("why",)}
                     ),
@@ -55,6 +59,9 @@ def test_a_profile() -> None:
     assert data["config_differences"] == {"a": [1, 2]}
     assert data["stored_versions"] == {"vllm": ["0.31.0"]}
     assert data["unused"] == ["old"]
+    assert data["untested"] == [
+        {"check": "identical", "workload": "sql", "versions": "<1", "reason": "why", "about": []}
+    ]
     assert data["update"] == {
         "path": "p",
         "rows": [{"workload": "sql", "metric": "speedup", "old": None, "new": 2.0}],
@@ -68,6 +75,8 @@ def test_a_workload() -> None:
         acceptance={"kind": "failed", "now": 0.4, "reasons": ("why",)},
         disturbances=("others used all of it",),
         near_ties={"two": TIE},
+        known={("identical", "one"): DEFECT, ("acceptance", None): DEFECT},
+        missing={("again", "after-sleep"): "cannot"},
     )
     (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
     (workload,) = data["workloads"]
@@ -80,11 +89,21 @@ def test_a_workload() -> None:
     assert [each["check"] for each in workload["findings"]] == ["json", "identical"]
     assert workload["findings"][0] == {
         "check": "json",
+        "about": "one",
+        "known_defect": None,
         "kind": "divergence",
         "prompt_id": "one",
         "facts": ["a fact"],
         "hint": "a hint",
     }
+    assert workload["findings"][1]["known_defect"] == "known defect of vLLM <1: why"
+    assert workload["known_defects"] == [
+        {"check": check, "about": about, "versions": "<1", "reason": "why"}
+        for check, about in (("identical", "one"), ("acceptance", None))
+    ]
+    assert workload["missing"] == [
+        {"check": "again", "about": "after-sleep", "reason": "cannot"},
+    ]
     assert (workload["num_near_ties"], workload["num_identical"]) == (1, 1)
     assert [each["prompt_id"] for each in workload["near_ties"]] == ["two"]
     assert workload["verdicts"]["acceptance"]["reasons"] == ["why"]

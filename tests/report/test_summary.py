@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.facts import ABSENT
 from pytest_specdec.report.summary import summary_lines
 from tests.report.reported import (
@@ -19,6 +20,12 @@ from tests.report.reported import (
     verdict,
     workload_report,
 )
+
+DEFECT = KnownDefect(check="json", workload="sql", versions="<1", reason="why")
+KNOWN: dict[str, Any] = {
+    "findings": {("json", "one"): FINDING},
+    "known": {("json", "one"): DEFECT},
+}
 
 
 def test_nothing_ran() -> None:
@@ -106,6 +113,23 @@ def test_a_row(facts: dict[str, Any], column: str, text: str) -> None:
         ({"gated": (), "speedup": {"kind": "failed"}}, "not gated"),
         ({"gated": (), "findings": {("json", "one"): FINDING}}, "failed"),
         ({"gated": (), "is_stored_now": True}, "stored"),
+        (KNOWN, "passed"),
+        ({**KNOWN, "gated": ()}, "known defect"),
+        ({**KNOWN, "is_stored_now": True}, "stored"),
+        ({**KNOWN, "speedup": {"kind": "failed"}}, "failed"),
+        (
+            {"findings": {**KNOWN["findings"], ("json", "two"): FINDING}, "known": KNOWN["known"]},
+            "failed",
+        ),
+        ({"acceptance": {"kind": "failed"}, "known": {("acceptance", None): DEFECT}}, "passed"),
+        (
+            {
+                "acceptance": {"kind": "failed"},
+                "known": {("acceptance", None): DEFECT},
+                "gated": ("acceptance",),
+            },
+            "known defect",
+        ),
     ],
 )
 def test_a_workload_is_as_good_as_its_worst_verdict(facts: dict[str, Any], word: str) -> None:
@@ -174,6 +198,20 @@ def test_what_disturbed_a_workload_is_told() -> None:
         "sql: while it was timed, others used all of it",
         "sql: while it was timed, it was hot",
     ]
+
+
+def test_known_defects_are_told_with_how_often_each_was_seen() -> None:
+    other = KnownDefect(check="speedup", workload="sql", versions="<2", reason="why else")
+    known = {("json", "one"): DEFECT, ("speedup", None): other, ("json", "two"): DEFECT}
+    lines = notes(workloads=(workload_report("sql", known=known), workload_report("story")))
+    assert lines[1:] == [
+        "sql: json: known defect of vLLM <1: why (seen: 2)",
+        "sql: speedup: known defect of vLLM <2: why else (seen: 1)",
+    ]
+
+
+def test_known_defects_that_no_test_is_about_are_told() -> None:
+    assert notes(untested=(DEFECT,))[1:] == ["known defect that no test is about: `json` of `sql`"]
 
 
 def test_an_update_is_told_row_by_row() -> None:

@@ -14,6 +14,7 @@ def install() -> None:
     _stop_token_missed()
     _text_after_stop()
     _stream_drops_tokens()
+    _whole_answer_cut()
     _learn_of_aborts()
     _learn_of_preemptions()
     _learn_of_cached_prefixes()
@@ -65,6 +66,20 @@ def _stream_drops_tokens() -> None:
             if num_chunks % 4 == 0:
                 completion.token_ids, completion.text = [], ""
                 completion.logprobs = completion.logprobs and completion.logprobs[:0]
+        return completion
+
+
+def _whole_answer_cut() -> None:
+    """`whole-answer-cut`: what the last step brought never joins an answer that is sent whole at
+    its end; a stream has it."""
+    from vllm.sampling_params import RequestOutputKind
+    from vllm.v1.engine.output_processor import RequestState
+
+    @wraps(RequestState, "_new_completion_output")
+    def _complete(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+        completion = original(self, *args, **kwargs)
+        if is_on("whole-answer-cut") and self.output_kind == RequestOutputKind.FINAL_ONLY:
+            completion.token_ids = completion.token_ids[:-1]
         return completion
 
 
