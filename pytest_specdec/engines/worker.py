@@ -314,15 +314,15 @@ class Events:
             self._llm.wake_up()
 
     def fill_cache(self, first: Sequence[Sequence[int]]) -> list[str]:
-        """Starts requests that leave the KV cache room for the first prompts and little more, so
-        that answering them takes a place from one of them; waits until all are running."""
+        """Starts requests that leave the KV cache room for the first prompts and no more, so that
+        answering them takes a place from one of them; waits until all are running."""
         block, blocks = self._cache.block_size, self._cache.num_gpu_blocks
         own = sum(len(token_ids) // block + 1 for token_ids in first)
-        num_tokens = (blocks - 1 - own) * block  # vLLM keeps one block for itself
+        num_blocks = blocks - 1 - own  # vLLM keeps one block for itself
         growth = 4 * block
-        size = self._max_model_len - growth
-        num_fillers = -(-num_tokens // size) if size > 0 else 0
-        if num_tokens < block or not 0 < num_fillers <= self._max_num_seqs - len(first):
+        size = max(0, self._max_model_len - growth) // block * block
+        num_fillers = -(-num_blocks // (size // block)) if size else 0
+        if num_blocks < 1 or not 0 < num_fillers <= self._max_num_seqs - len(first):
             raise Refused(
                 "unsupported",
                 f"the KV cache of {blocks} blocks of {block} tokens cannot be filled beside "
@@ -330,13 +330,14 @@ class Events:
                 "hint: a smaller `num_gpu_blocks_override` or a larger `max_num_seqs` in "
                 "`engine_args` lets it be",
             )
-        longest = max(first, key=len)
-        each = num_tokens // num_fillers
-        ids = [
+        longest, ids = max(first, key=len), []
+        for number in range(num_fillers):
+            held = (num_blocks + number) // num_fillers
+            # Half of the last block is for what comes while the prompts find their own place.
+            length = held * block - block // 2
             # Turned round, each begins differently: no two share cached blocks.
-            self._ours.add(_repeated(longest, each, start=number + 1), self._params(growth))
-            for number in range(num_fillers)
-        ]
+            filler = _repeated(longest, length, start=number + 1)
+            ids.append(self._ours.add(filler, self._params(growth)))
         running: set[str] = set()
         while len(running) < num_fillers and self._engine.has_unfinished_requests():
             running |= {output.request_id for output in self._engine.step()}

@@ -521,13 +521,17 @@ def test_an_engine_that_cannot_sleep_says_so_and_answers_nothing() -> None:
 @pytest.mark.parametrize(
     ("config", "num_prompts", "lengths"),
     [
-        # 23 blocks of 4 beside vLLM's own, less 1 for each prompt of 1 token: of 32 tokens of
-        # context, 16 are kept for answers.
-        pytest.param({}, 1, [14] * 6, id="22 blocks, 88 tokens in sixths"),
-        pytest.param({}, 2, [14] * 6, id="21 blocks, 84 tokens in sixths"),
-        pytest.param({"num_gpu_blocks": 6}, 1, [16], id="4 blocks, just one"),
-        pytest.param({"num_gpu_blocks": 3}, 1, [4], id="1 block"),
-        pytest.param({"max_model_len": 128}, 1, [88], id="all in one"),
+        # 23 blocks of 4 beside vLLM's own, less 1 for each prompt of 1 token. Of 32 tokens of
+        # context 16 are kept for answers, so that a filler has 4 blocks at most.
+        pytest.param({}, 1, [10, 10, 14, 14, 14, 14], id="22 blocks"),
+        pytest.param({}, 2, [10, 10, 10, 14, 14, 14], id="21 blocks"),
+        pytest.param({"num_gpu_blocks": 6}, 1, [14], id="4 blocks"),
+        pytest.param({"num_gpu_blocks": 7}, 1, [6, 10], id="5 blocks"),
+        pytest.param({"num_gpu_blocks": 3}, 1, [2], id="1 block"),
+        pytest.param({"max_model_len": 128}, 1, [86], id="22 blocks in one"),
+        pytest.param(
+            {"max_model_len": 23, "max_num_seqs": 30}, 1, [2] * 22, id="22 blocks in as many"
+        ),
     ],
 )
 def test_the_cache_is_filled_but_for_the_first_prompts(
@@ -536,14 +540,13 @@ def test_the_cache_is_filled_but_for_the_first_prompts(
     num_fillers = len(lengths)
     engine, fake, _ = events(*[[1] * 40] * num_fillers, *[[1]] * num_prompts, **config)
     reply = engine.generate([request("four")] * num_prompts, 2, "under-preemption", silent)
-    fillers, own = fake.added[:num_fillers], fake.added[num_fillers:]
+    fillers = fake.added[:num_fillers]
     assert [len(each.prompt) for each in fillers] == lengths
     assert {each.params.max_tokens for each in fillers} == {16}
-    told = configuration(**config)
-    block, num_blocks = told.cache_config.block_size, told.cache_config.num_gpu_blocks
-    held = sum(lengths) + sum(block * (len(each.prompt) // block + 1) for each in own)
-    # Nothing more fits than was meant to, and little is left over.
-    assert (num_blocks - 1) * block - num_fillers < held <= (num_blocks - 1) * block
+    told = configuration(**config).cache_config
+    held = sum(-(-len(each.prompt) // told.block_size) for each in fillers)
+    # Each prompt finds a block, and there is none beside those.
+    assert held + num_prompts == told.num_gpu_blocks - 1
     # They run when the prompts come, and are gone afterwards.
     assert fake.in_flight[0] == sorted(f"specdec-{number}" for number in range(num_fillers))
     assert fake.aborted == [f"specdec-{number}" for number in range(num_fillers)]
@@ -564,8 +567,8 @@ def test_fillers_begin_differently_so_that_they_share_no_block() -> None:
         pytest.param(
             {"max_num_seqs": 6},
             1,
-            "the KV cache of 24 blocks of 4 tokens cannot be filled beside 1 prompts by requests of "
-            "16 tokens, 6 at once",
+            "the KV cache of 24 blocks of 4 tokens cannot be filled beside 1 prompts by requests "
+            "of 16 tokens, 6 at once",
             id="no place for so many",
         ),
         pytest.param({"num_gpu_blocks": 2}, 1, "the KV cache of 2 blocks", id="no room"),
