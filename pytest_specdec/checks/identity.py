@@ -7,7 +7,7 @@ that does not repeat itself, is told by `triage`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from pytest_specdec.generation import ROLES, Generation, Role, RunPair
@@ -84,13 +84,20 @@ def compare(
     where: str = "the engines",
     unrepeated: Role | None = None,
 ) -> Divergence | None:
-    """The first difference between two answers; `None` where there is none."""
-    position = first_difference(first.token_ids, second.token_ids)
-    if position is None:
-        return None
-    return Divergence(
-        position=position, baseline=first, other=second, where=where, unrepeated=unrepeated
-    )
+    """The first difference between two answers, or between the further ones that `n` asked for;
+    `None` where there is none."""
+    for own, other in zip(_completions(first), _completions(second), strict=False):
+        position = first_difference(own.token_ids, other.token_ids)
+        if position is not None:
+            return Divergence(
+                position=position, baseline=own, other=other, where=where, unrepeated=unrepeated
+            )
+    return None
+
+
+def _completions(generation: Generation) -> tuple[Generation, ...]:
+    others = (replace(generation, token_ids=each, others=()) for each in generation.others)
+    return (generation, *others)
 
 
 def distinct_answers(runs: RunPair, role: Role, prompt_id: str) -> tuple[Generation, ...]:

@@ -1,4 +1,4 @@
-"""The table itself: every check is needed, every fault of the kit is tried, every row is one claim."""
+"""The table itself: every check is needed, and every fault of the kit is tried."""
 
 from __future__ import annotations
 

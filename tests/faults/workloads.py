@@ -84,9 +84,9 @@ WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
     "stop": (
         {"concurrency": 4},
         [
-            user("stop-string", LIST, stop=["green, blue, red, green"], **SAMPLED),
-            user("stop-other", LETTERS, stop=["gamma delta alpha"], **SAMPLED),
-            user("stop-none", LETTERS, **SAMPLED),
+            # In the midst of what is copied.
+            *({**row, "stop": [":\n"], **SAMPLED} for row in CODE),
+            {**CODE[2], "id": "stop-none", **SAMPLED},
         ],
     ),
     "penalties": (
@@ -143,8 +143,9 @@ WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
     "several": (
         {"concurrency": 4},
         [
-            user(f"several-{number}", text, n=2, max_tokens=48, **SAMPLED)
-            for number, text in enumerate(SENTENCES)
+            # With one token to choose from the answers are determined, and may be several.
+            {**row, "n": 2, "top_k": 1, **SAMPLED}
+            for row in CODE[:2]
         ],
     ),
     "long": (

@@ -16,13 +16,14 @@ def install() -> None:
 
 
 def _grammar_not_applied() -> None:
-    """The mask misses the rows of draft tokens, here all rows: the grammar binds nobody."""
+    """The mask is not expanded to draft tokens: in a step that has some, it binds nobody."""
     from vllm.v1.worker import gpu_model_runner
 
     @wraps(gpu_model_runner, "apply_grammar_bitmask")
-    def _apply(original: Any, *args: Any) -> None:
-        if not is_on("grammar-not-applied"):
-            original(*args)
+    def _apply(original: Any, scheduler_output: Any, *args: Any) -> None:
+        has_drafts = bool(scheduler_output.scheduled_spec_decode_tokens)
+        if not (is_on("grammar-not-applied") and has_drafts):
+            original(scheduler_output, *args)
 
 
 def _grammar_not_rolled_back() -> None:
