@@ -97,9 +97,9 @@ class Prompt:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether the answer is determined, so that both engines must give the same tokens: at
-        temperature 0, which a workload that says nothing means, or with `top_k` 1."""
-        return not self.request.get("temperature", 0) or self.request.get("top_k") == 1
+        """Whether the answer is determined, so that both engines must give the same tokens.
+        A workload that says nothing of temperature means 0."""
+        return not self.request.get("temperature", 0)
 
     @property
     def is_seeded(self) -> bool:

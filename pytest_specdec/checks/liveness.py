@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from pytest_specdec.checks.effect import without_effect
-from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.finding import Finding, at_most
+from pytest_specdec.checks.validity import checks_for
 from pytest_specdec.counters import DraftCounters
 from pytest_specdec.generation import Generation, RunPair
 from pytest_specdec.workload import Prompt, Workload
@@ -23,20 +24,41 @@ MIN_TOKENS = 16
 def check_exercised(
     workload: Workload, runs: RunPair, *, num_speculative_tokens: int | None
 ) -> Finding | None:
-    """What the speculative engine's first pass left untried; the first of these that holds."""
+    """What the speculative engine's first pass left untried; the first of these that holds.
+
+    Where answers were broken off there is no telling what whole ones would have tried: the check
+    that they are held to tells that, or this one where they are held to none.
+    """
+    if broken := [
+        each for each in runs.speculative.generations if each.finish_reason in BROKEN_OFF
+    ]:
+        return _broken_off(workload, broken)
     return (
-        _too_short(workload, runs.speculative.generations)
+        _too_short(workload, answers)
         or _undrafted(runs.speculative.passes[0].counted[0], num_speculative_tokens)
         or without_effect(workload, runs.baseline.generations)
     )
 
 
+def _broken_off(workload: Workload, answers: Sequence[Generation]) -> Finding | None:
+    untold = [each for each in answers if not checks_for(workload.prompt(each.prompt_id))]
+    if not untold:
+        return None
+    return _finding(
+        "broken off",
+        *at_most(
+            [
+                f"`{each.prompt_id}` ended after {len(each.token_ids)} tokens with "
+                f"`finish_reason`: {each.finish_reason}"
+                for each in untold
+            ]
+        ),
+        hint="vLLM ends an answer so when a token breaks its grammar; the engine's log names it",
+    )
+
+
 def _too_short(workload: Workload, generations: Sequence[Generation]) -> Finding | None:
-    lengths = {
-        each.prompt_id: len(each.token_ids)
-        for each in generations
-        if each.finish_reason not in BROKEN_OFF  # another check's matter
-    }
+    lengths = {each.prompt_id: len(each.token_ids) for each in generations}
     free = [
         lengths[each.id] for each in workload.asked if each.id in lengths and not _chooses(each)
     ]

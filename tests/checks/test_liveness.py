@@ -83,6 +83,21 @@ def test_short_answers(lengths: tuple[int, ...], is_choice: bool, kind: str | No
     assert kind_of(prompts, runs_of(*answers)) == kind
 
 
+@pytest.mark.parametrize("reason", ["error", "abort"])
+def test_an_answer_broken_off_is_told_by_the_check_that_it_is_held_to(reason: str) -> None:
+    """Whatever it drafted says nothing; where it is held to nothing, that is told here."""
+    answers = [generation(name, (1,), finish_reason=reason, drafts=drafts()) for name in ("a", "b")]
+    held = prompt("a", structured_outputs={"regex": "x+"})
+    assert kind_of((held,), runs_of(answers[0])) is None
+    free = prompt("b", structured_outputs={"grammar": "root ::= x"})
+    found = check_exercised(workload(held, free), runs_of(*answers), num_speculative_tokens=4)
+    assert found is not None
+    assert (found.kind, found.facts) == (
+        "broken off",
+        (f"`b` ended after 1 tokens with `finish_reason`: {reason}",),
+    )
+
+
 def test_choices_beside_longer_answers_are_no_fault() -> None:
     prompts = (prompt("free"), *(prompt(f"c{i}", structured_outputs=CHOICE) for i in range(3)))
     answers = [

@@ -143,9 +143,9 @@ WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
     "several": (
         {"concurrency": 4},
         [
-            # With one token to choose from the answers are determined, and may be several.
-            {**row, "n": 2, "top_k": 1, **SAMPLED}
-            for row in CODE[:2]
+            user(f"several-{number}-{again}", text, n=2, max_tokens=48, **SAMPLED)
+            for number, text in enumerate(SENTENCES)
+            for again in range(2)
         ],
     ),
     "long": (
