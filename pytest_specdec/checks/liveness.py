@@ -29,9 +29,8 @@ def check_exercised(
     Where answers were broken off there is no telling what whole ones would have tried: the check
     that they are held to tells that, or this one where they are held to none.
     """
-    if broken := [
-        each for each in runs.speculative.generations if each.finish_reason in BROKEN_OFF
-    ]:
+    answers = runs.speculative.generations
+    if broken := [each for each in answers if each.finish_reason in BROKEN_OFF]:
         return _broken_off(workload, broken)
     return (
         _too_short(workload, answers)
