@@ -19,6 +19,7 @@ from pytest_specdec.catalogue import (
 )
 from pytest_specdec.checks.validity import CHECKS as VALIDITY
 from pytest_specdec.generation import Retake, SampleScores, TokenScore
+from pytest_specdec.judge_distribution import MIN_TOKENS
 from pytest_specdec.profile import Tolerances
 from pytest_specdec.workload import METRICS, Prompt, SqlExpectation, Workload
 from tests.measured import measurement
@@ -26,7 +27,7 @@ from tests.said import drafts, generation, pair, prompt, walk, workload
 
 SQL = SqlExpectation(dialect="sqlite", ddl="CREATE TABLE t (a INTEGER)", statement="select")
 WARM: dict[str, Any] = {"temperature": 0.5}
-OWN: dict[str, Any] = {"temperature": 1}
+OWN: dict[str, Any] = {"temperature": 1, "max_tokens": MIN_TOKENS}
 ALL: dict[str, Prompt] = {
     "plain": prompt("plain"),
     "json": replace(prompt("json"), json_schema=True),
@@ -93,8 +94,13 @@ def test_a_prompt_gets_what_it_declares(one: Prompt, checks: list[str]) -> None:
     ("request_fields", "is_judged"),
     [
         (OWN, True),
-        ({**OWN, "seed": 1, "stop": "x", "n": 2}, True),
-        ({"temperature": 1.0}, True),
+        ({**OWN, "n": 2}, True),
+        ({**OWN, "temperature": 1.0, "ignore_eos": True}, True),
+        # Too few tokens to say anything of.
+        ({**OWN, "max_tokens": MIN_TOKENS - 1}, False),
+        # Drawn from numbers of its own, and cut where it is not drawn by chance.
+        ({**OWN, "seed": 1}, False),
+        ({**OWN, "stop": "x"}, False),
         (WARM, False),
         ({}, False),
         ({**OWN, "top_p": 0.9}, False),

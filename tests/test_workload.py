@@ -230,7 +230,8 @@ def test_refuses_a_workload_of_which_nothing_is_answered(tmp_path: Path) -> None
         ({"temperature": 0.5}, False, False, False),
         ({"temperature": 0.5, "seed": 0}, False, True, False),
         ({"temperature": 1}, False, False, True),
-        ({"temperature": 1, "seed": 1, "stop": "x", "n": 2}, False, True, True),
+        ({"temperature": 1, "n": 2, "ignore_eos": True}, False, False, True),
+        ({"temperature": 1, "seed": 1, "n": 2}, False, True, False),
         ({"temperature": 1, "top_k": 5}, False, False, False),
     ],
 )
