@@ -392,7 +392,8 @@ def test_an_engine_that_goes_on_and_on_is_ended(start: Start) -> None:
         pass_s=0.4,
     )
     engine.load()
-    begun, told = time.monotonic(), []
+    begun = time.monotonic()
+    told: list[Mapping[str, int]] = []
     with pytest.raises(EngineTimeout) as caught:
         engine.generate([PROMPT], concurrency=1, progress=told.append)
     assert 0.4 <= time.monotonic() - begun < 10
