@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_specdec.e_process import (
@@ -38,12 +38,14 @@ def expected_ratio(
     )
 
 
+@settings(deadline=None)
 @given(WEIGHTS, st.sampled_from(ALTERNATIVES))
 def test_each_ratio_has_a_mean_of_one(weights: list[float], alternative: Alternative) -> None:
     if not isinstance(alternative, Tempered):
         assert expected_ratio(alternative, normalized(weights)) == pytest.approx(1, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(WEIGHTS, st.floats(0.3, 3), st.integers(1, 16))
 def test_a_tempered_ratio_has_a_mean_of_one_whatever_is_tied(
     weights: list[float], temperature: float, num_top: int

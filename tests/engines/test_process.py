@@ -19,12 +19,14 @@ import pytest
 from pytest_specdec.engines import process
 from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.errors import (
+    CircumstanceUnsupported,
     ConfigError,
     EngineDied,
     EngineError,
     EngineStartError,
     EngineTimeout,
     EngineUnavailable,
+    RequestRefused,
     SpecdecError,
 )
 from pytest_specdec.profile import Profile
@@ -334,7 +336,16 @@ def test_a_worker_that_even_the_kernel_cannot_end_hangs_nobody(
     [
         ("config", ConfigError, "^profile `small`: why$"),
         ("failed", EngineStartError, "^the baseline engine .* failed while loading: why\nlog: "),
-        ("request", EngineError, "^the baseline engine of profile `small` refused a request: why$"),
+        (
+            "request",
+            RequestRefused,
+            "^the baseline engine of profile `small` refused a request: why$",
+        ),
+        (
+            "unsupported",
+            CircumstanceUnsupported,
+            "^the baseline engine of profile `small`: why$",
+        ),
         (
             "unavailable",
             EngineUnavailable,
@@ -350,7 +361,7 @@ def test_what_the_worker_itself_reports(
     with pytest.raises(SpecdecError, match=told) as caught:
         engine.load()
     assert type(caught.value) is error
-    assert bool(group(engine.pid)) is (kind in ("config", "request"))
+    assert bool(group(engine.pid)) is (kind in ("config", "request", "unsupported"))
 
 
 def test_a_failure_of_a_loaded_engine_is_its_end(start: Start) -> None:
@@ -366,6 +377,80 @@ def test_asked_again_an_unavailable_engine_answers_at_once(start: Start) -> None
     for _ in range(2):
         with pytest.raises(EngineUnavailable):
             engine.versions()
+
+
+WORKING = (
+    "reply(progress={'num_output_tokens': 9, 'num_finished': 2}), time.sleep(0.02), "
+    "time.monotonic() - begun"
+)
+
+
+def test_an_engine_that_goes_on_and_on_is_ended(start: Start) -> None:
+    engine = start(
+        LOADED + f"begun = time.monotonic(); print('at work', flush=True)\n"
+        f"while ({WORKING})[2] < 60: pass",
+        pass_s=0.4,
+    )
+    engine.load()
+    begun = time.monotonic()
+    told: list[Mapping[str, int]] = []
+    with pytest.raises(EngineTimeout) as caught:
+        engine.generate([PROMPT], concurrency=1, progress=told.append)
+    assert 0.4 <= time.monotonic() - begun < 10
+    assert len(told) > 1
+    assert str(caught.value).splitlines() == [
+        "the baseline engine of profile `small` took more than 0.4 s while generating, and was "
+        "ended; so far: num_finished 2, num_output_tokens 9",
+        f"log: {engine.log_path}",
+        "    at work",
+        "hint: if the work is that long, raise the profile's `timeouts.pass_s`; if it was not "
+        "before, the engine has become slower",
+    ]
+    assert not group(engine.pid)
+    with pytest.raises(EngineDied, match=r"died while generating"):
+        generated(engine)
+
+
+def test_each_pass_has_that_long(start: Start) -> None:
+    working = f"begun = time.monotonic()\nwhile ({WORKING})[2] < 0.3: pass\ngenerate()\n"
+    engine = start(f"load()\ntake()\n{working}take()\n{working}hang()", pass_s=0.5)
+    engine.load()
+    assert generated(engine) + generated(engine) == [7, 7]
+
+
+def test_loading_is_no_pass(start: Start) -> None:
+    engine = start(
+        f"greet()\ntake()\nbegun = time.monotonic()\nwhile ({WORKING})[2] < 0.4: pass\n"
+        "reply(result={'load_s': 0.4, 'config': {}})\nhang()",
+        pass_s=0.1,
+    )
+    assert engine.load().load_s == 0.4
+
+
+def test_a_circumstance_is_told_with_the_requests(start: Start) -> None:
+    engine = start(
+        "load()\n"
+        "for _ in range(2):\n"
+        "    take()\n"
+        "    print([command['circumstance'], command['concurrency']], flush=True)\n"
+        "    generate()\n"
+        "hang()"
+    )
+    engine.load()
+    engine.generate([PROMPT], concurrency=2, circumstance="after-sleep")
+    engine.generate([PROMPT], concurrency=1)
+    assert engine.log_path.read_text().splitlines() == ["['after-sleep', 2]", "[None, 1]"]
+
+
+def test_what_cannot_be_brought_about_leaves_the_engine_at_work(start: Start) -> None:
+    engine = start(
+        LOADED
+        + "reply(error={'kind': 'unsupported', 'message': 'why'}); take(); generate(); hang()"
+    )
+    engine.load()
+    with pytest.raises(CircumstanceUnsupported, match=r"^the baseline engine .*: why$"):
+        engine.generate([PROMPT], concurrency=1, circumstance="after-sleep")
+    assert generated(engine) == [7]
 
 
 def test_a_refused_request_leaves_the_engine_at_work(start: Start) -> None:

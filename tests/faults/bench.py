@@ -34,6 +34,7 @@ HARDWARE = Hardware(device="cpu", name="A CPU", count=2, facts={"cores": 2})
 ENGINE_ARGS = {"max_model_len": 512, "max_num_seqs": 8, "block_size": 32}
 CACHE = {"num_gpu_blocks_override": 40}
 SILENCE_S = 10
+SPEEDUP_DROP = 0.04
 
 
 class Quiet:
@@ -250,7 +251,7 @@ def _profile(folder: Path, switch: Path) -> Profile:
         profile,
         engine_args={**profile.engine_args, **ENGINE_ARGS, **CACHE},
         env={**profile.env, **env},
-        tolerances=Tolerances(speedup_drop=0.02),
+        tolerances=Tolerances(speedup_drop=SPEEDUP_DROP),
         limits=Limits(max_other_cpu_share=1.0),
         known_defects=(),
     )

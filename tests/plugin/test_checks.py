@@ -211,9 +211,10 @@ def test_control_runs_ask_no_prompt_that_is_to_be_refused(project: Project) -> N
 
 
 def test_sampled_answers_are_scored_once_by_the_baseline_engine(project: Project) -> None:
-    project.workload("code", "beside", OWN, {**OWN, "id": "other"}).record()
-    result = project.run("suites")
-    assert result.not_passed == {}
+    project.profile(num_loads=2, num_blocks=1)
+    project.workload("code", "beside", OWN, {**OWN, "id": "other"})
+    result = project.run("suites", "--update-baselines")
+    assert (result.not_passed, result.loads()) == ({}, ["baseline", "speculative"] * 2)
     scored = [each["role"] for each in result.commands if each["op"] == "score"]
     assert scored == ["baseline"] * 4
 
