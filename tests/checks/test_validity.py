@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_specdec import checks
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.json_schema import check_json
 from pytest_specdec.checks.sql import check_sql
@@ -148,18 +145,3 @@ def test_a_regex_holds_both_engines() -> None:
         "  regex: '[ab]'\n"
         "  answer: 'c'"
     )
-
-
-def kinds_in(path: Path) -> set[str]:
-    """The kinds of finding that a module's source names."""
-    text = path.read_text(encoding="utf-8")
-    named = r'(?:_finding\(|Defect\(|kind=|kind: str = )\s*"([^"]+)"'
-    return {kind for kind in re.findall(named, text) if not kind.isupper()}  # of a JOIN
-
-
-def test_the_documentation_says_what_each_kind_means() -> None:
-    paths = Path(checks.__file__).parent.glob("*.py")
-    kinds = set().union(*(kinds_in(path) for path in paths if path.stem != "identity"))
-    assert {"truncated", "invalid SQL", "unknown name", "regex mismatch"} <= kinds
-    said = (Path(__file__).parents[2] / "docs" / "validators.md").read_text(encoding="utf-8")
-    assert [kind for kind in sorted(kinds) if f"`{kind}`" not in said] == []
