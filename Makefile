@@ -4,7 +4,7 @@ UV ?= uv
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo upgrade-demo wheel-demo test lint lock clean
+.PHONY: help setup demo upgrade-demo wheel-demo test faults lint lock clean
 
 help: ## this list
 	@awk -F ":.*## " "/^[a-z-]+:.*## /{printf \"  make %-14s %s\\n\", \$$1, \$$2}" $(firstword $(MAKEFILE_LIST))
@@ -23,6 +23,9 @@ wheel-demo: setup ## gate with the built wheel, from a fresh environment without
 
 test: setup ## the tests of the plugin itself
 	$(BIN)/pytest
+
+faults: setup ## break a real engine on purpose, and see that each fault fails its checks
+	$(BIN)/python -m tests.faults.show
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check

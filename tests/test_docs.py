@@ -14,6 +14,7 @@ import pytest
 from pytest_specdec.catalogue import CHECKS
 from pytest_specdec.checks.triage import Kind
 from pytest_specdec.workload import CIRCUMSTANCES, METRICS
+from tools.reference import REFERENCE, reference
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -65,6 +66,8 @@ def texts(value: ast.expr, function: ast.FunctionDef | None) -> Iterator[str | N
         ]
         for each in given:
             yield from texts(each, function)
+        if not given:
+            yield None
     else:
         yield None
 
@@ -77,7 +80,7 @@ def defaults() -> Iterator[str]:
                 yield from re.findall(r"kind: str='([^']+)'", ast.unparse(node))
 
 
-def read() -> Iterator[tuple[str, str | None]]:
+def told() -> Iterator[tuple[str, str | None]]:
     """Where a kind is given, and what it may be."""
     yield from (("a type", kind) for kind in get_args(Kind))
     yield from (("a default", kind) for kind in defaults())
@@ -88,9 +91,9 @@ def read() -> Iterator[tuple[str, str | None]]:
             yield from ((where, kind) for kind in texts(value, function))
 
 
-READ = [*read()]
-KINDS = {kind for _, kind in READ if kind is not None}
-UNREAD = {where for where, kind in READ if kind is None}
+TOLD = [*told()]
+KINDS = {kind for _, kind in TOLD if kind is not None}
+UNREAD = {where for where, kind in TOLD if kind is None}
 
 
 def rows(page: str, heading: str) -> list[str]:
@@ -144,6 +147,10 @@ def test_every_check_has_a_heading() -> None:
 
 def test_every_circumstance_is_told() -> None:
     assert set(rows("checks.md", "circumstance")) == {*CIRCUMSTANCES, "N-in-flight"}
+
+
+def test_the_reference_is_up_to_date() -> None:
+    assert REFERENCE.read_text(encoding="utf-8") == reference()
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ def recounted(counts: Counts, counter: Any, *, of_engine: bool) -> Counts | None
 
 
 def thaws(*, of_engine: bool) -> bool:
-    """Counters that stand still: a thread that reads them is dead, or a buffer is full."""
+    """`counters-frozen`, and `engine-counters-frozen` for the engine's alone: counters that stand
+    still, as where the thread that reads them is dead, or a buffer is full."""
     key = "num_of_engine" if of_engine else "num_of_requests"
     switch.state[key] = switch.state.get(key, 0) + 1
     return bool(switch.state[key] <= FROZEN_AFTER)
@@ -70,7 +71,8 @@ def counters_inflated(counts: Counts, num_spec_tokens: int) -> Counts:
 
 
 def count_accepted_again(iteration: Any, output: Any, request: Any) -> None:
-    """Usage that takes accepted tokens for new ones a second time: a bill that is too high."""
+    """`usage-wrong`: usage takes accepted tokens for new ones a second time: a bill that is too
+    high."""
     num_accepted = max(0, len(output.new_token_ids) - 1)
     iteration.num_generation_tokens += num_accepted
     request.num_generation_tokens += num_accepted

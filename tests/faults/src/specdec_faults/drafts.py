@@ -102,7 +102,7 @@ def collapse_after_long_request(runner: Any, drafts: list[Draft]) -> list[Draft]
 
 
 def acceptance_drifts(runner: Any, drafts: list[Draft]) -> list[Draft]:
-    """A drafter's state that decays while it serves: of the drafts after the hundredth an ever
+    """A drafter's state that decays while it serves: of the drafts after the fiftieth an ever
     larger share is spoiled."""
     return [spoiled(runner, draft) if draft and _is_decayed() else draft for draft in drafts]
 
