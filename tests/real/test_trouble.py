@@ -42,7 +42,9 @@ def test_a_worker_that_is_killed_while_it_generates(small_profile: Profile, tmp_
     asked = workload(tmp_path, "long", long)
     leaders: list[int] = []
     try:
-        leaders = [pair.engine(role).pid for role in ("baseline", "speculative")]
+        for role in ROLES:
+            pair.engine(role)
+        leaders = [pair._engines[role].pid for role in ROLES]
         with pytest.raises(EngineDied) as caught:
             pair.run(asked)
         assert watch.victim == leaders[1]
