@@ -17,6 +17,7 @@ import pytest
 from pytest_specdec.engines.pair import EnginePair
 from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.errors import ConfigError, EngineDied, EngineTimeout
+from pytest_specdec.generation import ROLES
 from pytest_specdec.profile import Profile, Timeouts
 from pytest_specdec.workload import Prompt
 from tests.engines.workers import group, group_ends
