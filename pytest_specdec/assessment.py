@@ -18,6 +18,7 @@ from pytest_specdec.catalogue import (
     prompt_checks,
     workload_checks,
 )
+from pytest_specdec.checks.again import IsNear, never_near
 from pytest_specdec.checks.evidence import EXACT, Evidence, IdentityRules
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.identity import Divergence, find_divergence
@@ -68,6 +69,7 @@ def assess(
     limits: Limits = UNKNOWN,
     find_evidence: FindEvidence = lambda _: None,
     identity: IdentityRules = EXACT,
+    is_near: IsNear = never_near,
 ) -> Assessment:
     """Every check on every prompt, and on the workload.
 
@@ -75,6 +77,7 @@ def assess(
         limits: what the answers are held to.
         find_evidence: asks the baseline engine about a divergence; called only where there is one.
         identity: what its answer is held to.
+        is_near: asks it about an answer given again that differs, likewise.
     """
     found: dict[Subject, Finding | None] = {}
     near_ties: dict[str, Finding] = {}
@@ -88,7 +91,7 @@ def assess(
             near_ties[prompt.id] = triaged.finding
         else:
             found[IDENTICAL, prompt.id] = triaged.finding
-    case = Case(workload=workload, runs=runs, limits=limits)
+    case = Case(workload=workload, runs=runs, limits=limits, is_near=is_near)
     for prompt in workload.prompts:
         for name, check in prompt_checks(prompt).items():
             found[name, prompt.id] = check(case, prompt)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from pytest_specdec.checks.again import check_again
+from pytest_specdec.checks.again import IsNear, check_again, never_near
 from pytest_specdec.checks.conservation import check_counts
 from pytest_specdec.checks.drift import check_drift
 from pytest_specdec.checks.finding import Finding
@@ -74,11 +74,17 @@ UNKNOWN = Limits(tolerances=Tolerances())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One workload's runs, and what they are held to."""
+    """One workload's runs, and what they are held to.
+
+    Attributes:
+        is_near: whether a greedy answer that differs from the baseline engine's first one is as
+            good; asks that engine.
+    """
 
     workload: Workload
     runs: RunPair
     limits: Limits
+    is_near: IsNear = never_near
 
     def answers(self, prompt: Prompt) -> dict[Role, Generation]:
         """Both engines' first answers to a prompt."""
@@ -146,6 +152,7 @@ def _again(case: Case, circumstance: str) -> Finding | None:
         case.runs,
         retake,
         acceptance_rate_drop=case.limits.tolerances.acceptance_rate_drop,
+        is_near=case.is_near,
     )
 
 

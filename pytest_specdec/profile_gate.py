@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from pytest_specdec.assessment import Assessment, Subject, assess
@@ -21,17 +22,18 @@ from pytest_specdec.baseline_update import (
     stored_workload,
     unused,
 )
-from pytest_specdec.catalogue import Limits, check_names
+from pytest_specdec.catalogue import Limits, check_names, workload_checks
 from pytest_specdec.checks.evidence import IdentityRules
 from pytest_specdec.conditions import disturbances, together
 from pytest_specdec.engines.pair import FATAL, EnginePair
 from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
+from pytest_specdec.expected import Expected
 from pytest_specdec.family import Case, judge_family
 from pytest_specdec.floors import Rules, line, looks_of, of_other_hardware
 from pytest_specdec.generation import RunPair
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.judge_speedup import is_decided
-from pytest_specdec.known_defects import KnownDefect, unseen, untested
+from pytest_specdec.known_defects import KnownDefect, untested
 from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
@@ -93,16 +95,20 @@ class ProfileGate:
         if workload.name not in self._assessments:
             runs = self._runs(workload)
             measurement = measure(workload, runs)
+            witness = Witness(
+                pair=self.pair, workload=workload, runs=runs, level=self.profile.identity
+            )
+            rules = IdentityRules(
+                level=self.profile.identity, near_tie_nats=self.profile.tolerances.near_tie_nats
+            )
             self._assessments[workload.name] = assess(
                 workload,
                 runs,
                 measurement=measurement,
                 limits=self._limits(),
-                find_evidence=self._witness(workload, runs).evidence,
-                identity=IdentityRules(
-                    level=self.profile.identity,
-                    near_tie_nats=self.profile.tolerances.near_tie_nats,
-                ),
+                find_evidence=witness.evidence,
+                identity=rules,
+                is_near=partial(witness.is_near, rules=rules),
             )
         return self._assessments[workload.name]
 
@@ -116,52 +122,28 @@ class ProfileGate:
             return Outcome(kind="skip", message=missing)
         finding = assessment.findings.get(subject)
         text = None if finding is None else str(finding)
-        return self._expected(assessment, subject, text)
+        return self.expected.outcome(assessment, subject, text)
 
-    def _expected(self, assessment: Assessment, subject: Subject, failure: str | None) -> Outcome:
-        """A failure as it is, or as a known defect's; and a defect that shows itself no more."""
-        defect = self._known_defect(assessment.workload, subject)
-        if defect is None:
-            return Outcome(kind="pass" if failure is None else "fail", message=failure or "")
-        if failure is not None:
-            return Outcome(kind="xfail", message=f"{defect}\n{failure}")
-        if defect in self.defects_seen(assessment):
-            return Outcome(kind="pass", message="")  # others of its tests show it
-        return Outcome(kind="fail", message=unseen(defect, self.pair.versions["vllm"]))
+    @property
+    def expected(self) -> Expected:
+        """The profile's known defects, as far as this vLLM has them."""
+        return Expected(
+            defects=self.profile.known_defects, vllm_version=self.pair.versions.get("vllm")
+        )
 
     def _known(self, assessment: Assessment) -> Mapping[Subject, KnownDefect]:
         """The findings and the failed metrics that a known defect explains."""
-        known = dict(self.known_findings(assessment))
+        known = dict(self.expected.findings(assessment))
         for metric in self.gated(assessment.workload):
-            defect = self._known_defect(assessment.workload, (metric, None))
+            defect = self.expected.defect(assessment.workload, (metric, None))
             if defect is not None and self.outcome(assessment, metric).kind == "xfail":
                 known[metric, None] = defect
         return known
 
-    def known_findings(self, assessment: Assessment) -> Mapping[Subject, KnownDefect]:
-        """The findings that a known defect of this vLLM explains."""
-        known = {
-            subject: self._known_defect(assessment.workload, subject)
-            for subject in assessment.findings
-        }
-        return {subject: each for subject, each in known.items() if each is not None}
-
-    def defects_seen(self, assessment: Assessment) -> tuple[KnownDefect, ...]:
-        """The known defects that this workload shows."""
-        return tuple(dict.fromkeys(self.known_findings(assessment).values()))
-
-    def _known_defect(self, workload: Workload, subject: Subject) -> KnownDefect | None:
-        version = self.pair.versions.get("vllm")
-        for each in self.profile.known_defects:
-            if each.concerns(workload.name, *subject) and each.is_of(version):
-                return each
-        return None
-
     def _limits(self) -> Limits:
         config = self.pair.facts["baseline"].config
         num_sampled = sum(
-            any(prompt.is_own_distribution for prompt in each.asked)
-            for each in self._planned.values()
+            ("distribution", None) in workload_checks(each) for each in self._planned.values()
         )
         return Limits(
             tolerances=self.profile.tolerances,
@@ -170,9 +152,6 @@ class ProfileGate:
             vocab_size=config.get("model_config.hf_text_config.vocab_size"),
             false_alarms=self._false_alarms / max(1, num_sampled),
         )
-
-    def _witness(self, workload: Workload, runs: RunPair) -> Witness:
-        return Witness(pair=self.pair, workload=workload, runs=runs, level=self.profile.identity)
 
     def _runs(self, workload: Workload) -> RunPair:
         """Both engines' runs; a workload that was refused once is not tried again."""
@@ -216,7 +195,7 @@ class ProfileGate:
         )
         if judged.kind == "skip":
             return judged
-        return self._expected(assessment, (metric, None), judged.message or None)
+        return self.expected.outcome(assessment, (metric, None), judged.message or None)
 
     def refusals(self, assessment: Assessment) -> tuple[str, ...]:
         """Why this workload's numbers must not be stored; empty when they may be."""
@@ -232,7 +211,7 @@ class ProfileGate:
                 findings=[
                     str(each).partition("\n")[0]
                     for subject, each in assessment.findings.items()
-                    if subject not in self.known_findings(assessment)
+                    if subject not in self.expected.findings(assessment)
                 ],
                 verdicts=[
                     verdict

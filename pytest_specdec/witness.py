@@ -16,6 +16,7 @@ from pytest_specdec.checks.evidence import (
     Control,
     Evidence,
     Gap,
+    IdentityRules,
     Rescored,
     applied,
 )
@@ -62,6 +63,21 @@ class Witness:
             controls=self._controls(prompt, divergence),
             rescored=self._rescored(prompt) if self.level == "near-tie" else None,
         )
+
+    def is_near(self, answer: Generation, rules: IdentityRules) -> bool:
+        """Whether an answer that differs from the first one is as good at the profile's level:
+        each token the engine's most likely one, or near it. What cannot be told is not near."""
+        prompt = self.workload.prompt(answer.prompt_id)
+        divergence = compare(self.runs.baseline.passes[0].generation(prompt.id), answer)
+        is_decided = divergence is not None and not divergence.is_cut_short
+        if rules.level == "exact" or not is_decided or applied(prompt.request, PENALTIES):
+            return False
+        is_masked = bool(applied(prompt.request, MASKS))
+        try:
+            gaps = [*(self._gap(divergence) if is_masked else self._gaps(answer))]
+        except EngineError:
+            return False
+        return all(rules.is_near(gap.nats) for gap in gaps)
 
     def _candidates(
         self, divergence: Divergence

@@ -25,8 +25,8 @@ FLOORS = {
     "checks.sql checks.sql_names checks.sql_rules checks.sql_statements checks.sql_text "
     "checks.structured_outputs checks.triage checks.validity measurement speedup trail "
     "witness",
-    3: "assessment baseline_store baseline_update catalogue e_process explain family floors "
-    "judge_acceptance judge_distribution judge_speedup looks statistics stored_baseline "
+    3: "assessment baseline_store baseline_update catalogue e_process expected explain family "
+    "floors judge_acceptance judge_distribution judge_speedup looks statistics stored_baseline "
     "verdict",
     4: "report report.facts report.json_file report.summary",
     5: "fixtures gate options plugin profile_gate progress session stored_entries suite",

@@ -15,10 +15,16 @@ from pytest_specdec.checks.finding import Finding, at_most
 from pytest_specdec.checks.identity import first_difference
 from pytest_specdec.checks.validity import Check, checks_for, judge_validity
 from pytest_specdec.counters import DraftCounters
-from pytest_specdec.generation import DraftsSource, Pass, Retake, RunPair
+from pytest_specdec.generation import DraftsSource, Generation, Pass, Retake, RunPair
 from pytest_specdec.workload import Prompt, Workload
 
 MAX_SHOWN = 3
+IsNear = Callable[[Generation], bool]
+
+
+def never_near(_answer: Generation) -> bool:
+    """The rule at level `exact`: what differs, differs."""
+    return False
 
 
 def check_again(
@@ -27,11 +33,13 @@ def check_again(
     retake: Retake,
     *,
     acceptance_rate_drop: float,
+    is_near: IsNear = never_near,
     validity: Callable[[Prompt], Mapping[str, Check]] = checks_for,
 ) -> Finding | None:
     """The first of these that holds of one retake.
 
     Args:
+        is_near: whether an answer that differs is as good as the same; asked of no other.
         acceptance_rate_drop: the fall that is allowed, as a share of the first pass's rate.
         validity: the checks that a constrained prompt's answers are held to.
     """
@@ -41,8 +49,9 @@ def check_again(
     where = in_words(retake.circumstance)
     greedy = {prompt.id for prompt in workload.asked if prompt.is_greedy}
     first = runs.baseline.passes[0]
-    unrepeated = _differences(first, retake.baseline, greedy)
-    changed = _differences(first, retake.speculative, greedy - unrepeated.keys())
+    unrepeated = _differences(first, retake.baseline, greedy, is_near)
+    rest = greedy - unrepeated.keys()
+    changed = _differences(first, retake.speculative, rest, is_near)
     return (
         _divergence(changed, where, _differences(first, runs.speculative.passes[0], greedy))
         or _unrepeatable(unrepeated, where)
@@ -53,15 +62,18 @@ def check_again(
     )
 
 
-def _differences(first: Pass, again: Pass, prompt_ids: set[str]) -> dict[str, int]:
+def _differences(
+    first: Pass, again: Pass, prompt_ids: set[str], is_near: IsNear = never_near
+) -> dict[str, int]:
     """The position of the first difference, for each of these prompts that has one."""
     answers = {each.prompt_id: each.token_ids for each in first.generations}
-    found = {
-        each.prompt_id: first_difference(answers[each.prompt_id], each.token_ids)
-        for each in again.generations
-        if each.prompt_id in prompt_ids
-    }
-    return {prompt_id: position for prompt_id, position in found.items() if position is not None}
+    found = {}
+    for each in again.generations:
+        if each.prompt_id in prompt_ids:
+            position = first_difference(answers[each.prompt_id], each.token_ids)
+            if position is not None and not is_near(each):
+                found[each.prompt_id] = position
+    return found
 
 
 def _divergence(

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_specdec.workload import Workload, read_workload
 
-SUITES = Path(__file__).resolve().parents[2] / "suites" / "predictable"
+SUITES = Path(__file__).resolve().parents[2] / "suites"
 Row = Mapping[str, Any]
 
 
@@ -26,11 +26,12 @@ def user(name: str, content: str, **fields: Any) -> Row:
 
 
 SAMPLED = {"temperature": 1}
-CODE = taken("code", "rename-class", "rename-argument", "hints-area", "hints-greeting")
+CODE = taken("predictable/code", "rename-class", "rename-argument", "hints-area", "hints-greeting")
 LIST = "Repeat this list three times: red, green, blue, red, green, blue, red, green, blue."
 LIST_ONCE = "Repeat this list: red, green, blue, red, green, blue, red, green, blue."
 LETTERS = "Repeat: alpha beta gamma delta alpha beta gamma delta alpha beta gamma delta"
 COUNTED = "Repeat this line four times: one two three four five six seven eight"
+BARRED = ("twelve-in-a-draft", "seven-in-a-draft", "kettle-in-a-draft", "kettle")
 SHAPE = {"max_tokens": 24, **SAMPLED}
 SENTENCES = (
     "Write a sentence about the sea, and then write the same sentence again.",
@@ -43,14 +44,14 @@ SENTENCES = (
 
 WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
     "code": ({"concurrency": 4}, CODE),
-    "one": ({"concurrency": 1}, taken("code", "rename-class", "hints-area")),
+    "one": ({"concurrency": 1}, taken("predictable/code", "rename-class", "hints-area")),
     "json": (
         {"concurrency": 4},
-        taken("json_generation", "ticket-vpn", "order-lamps", "sensor-roof", **SAMPLED),
+        taken("predictable/json_generation", "ticket-vpn", "order-lamps", "sensor-roof", **SAMPLED),
     ),
     "sql": (
         {"concurrency": 4},
-        taken("sql", "shop-city", "stock-cheap", "staff-legal", **SAMPLED),
+        taken("predictable/sql", "shop-city", "stock-cheap", "staff-legal", **SAMPLED),
     ),
     "regex": (
         {"concurrency": 4},
@@ -108,6 +109,10 @@ WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
             user("min-tokens", LIST_ONCE, min_tokens=36),
             *CODE[:1],
         ],
+    ),
+    "min-tokens-in-a-draft": (
+        {"concurrency": 4},
+        taken("requests/min_tokens", *BARRED, max_tokens=32),
     ),
     "seeded": (
         {"concurrency": 4},

@@ -179,3 +179,30 @@ def test_an_answer_given_again_keeps_no_number_from_being_stored_unless_it_diffe
     how = {**DIVERGES, "circumstances": ["after-sleep"]}
     result = project.fake(speculative={"diverge": how}).run("suites", "--update-baselines")
     assert "code: not stored: answers have defects (1), the first: divergence" in result.section
+
+
+@pytest.mark.parametrize(
+    ("margin_nats", "who", "outcome"),
+    [
+        (0.2, "speculative", "passed"),
+        (0.2, "both", "passed"),
+        (0.3, "speculative", "failed"),
+        (0.3, "both", "failed"),
+    ],
+)
+def test_a_near_tie_passes_at_its_level(
+    project: Project, margin_nats: float, who: str, outcome: str
+) -> None:
+    how = {"diverge": {**DIVERGES, "circumstances": ["after-aborts"]}}
+    fake = how if who == "both" else {who: how}
+    project.profile(identity="near-tie")
+    result = again(project, "after-aborts", margin_nats=margin_nats, **fake)
+    assert result.outcomes[ITEM.format("after-aborts")] == outcome
+    assert len(result.not_passed) == (outcome == "failed")
+
+
+def test_an_answer_cut_short_is_no_near_tie(project: Project) -> None:
+    how = {"prompt": "abc", "at": "end", "circumstances": ["after-aborts"]}
+    project.profile(identity="near-tie")
+    result = again(project, "after-aborts", margin_nats=0.0, speculative={"diverge": how})
+    assert result.not_passed == {ITEM.format("after-aborts"): "failed"}
