@@ -20,6 +20,12 @@ def taken(suite: str, *ids: str, **fields: Any) -> list[Row]:
     return [{**rows[name], **fields} for name in ids]
 
 
+def seeded(suite: str, *ids: str) -> list[Row]:
+    """Prompts of a suite's workload, sampled, each with a seed of its own and room to end."""
+    rows = taken(suite, *ids, max_tokens=80, **SAMPLED)
+    return [{**row, "seed": number} for number, row in enumerate(rows)]
+
+
 def user(name: str, content: str, **fields: Any) -> Row:
     """A prompt of one message."""
     return {"id": name, "messages": [{"role": "user", "content": content}], **fields}
@@ -31,8 +37,10 @@ LIST = "Repeat this list three times: red, green, blue, red, green, blue, red, g
 LIST_ONCE = "Repeat this list: red, green, blue, red, green, blue, red, green, blue."
 LETTERS = "Repeat: alpha beta gamma delta alpha beta gamma delta alpha beta gamma delta"
 COUNTED = "Repeat this line four times: one two three four five six seven eight"
-BARRED = ("twelve-in-a-draft", "seven-in-a-draft", "kettle-in-a-draft", "kettle")
-SHAPE = {"max_tokens": 24, **SAMPLED}
+BARRED = ("twelve-in-a-draft", "seven-in-a-draft", "kettle-in-a-draft")
+SHAPE = {"max_tokens": 48, **SAMPLED}
+WORDS = ("alpha beta gamma delta", "red green blue white", "one two three four")
+LAST = ("now", "then", "never", "again")
 SENTENCES = (
     "Write a sentence about the sea, and then write the same sentence again.",
     "Describe a green door. Then describe the green door again.",
@@ -45,41 +53,49 @@ SENTENCES = (
 WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
     "code": ({"concurrency": 4}, CODE),
     "one": ({"concurrency": 1}, taken("predictable/code", "rename-class", "hints-area")),
+    # Sampled with a seed, so that runs repeat each other; a greedy prompt is among them, because a
+    # constraint leaves few draft tokens to be rejected.
     "json": (
         {"concurrency": 4},
-        taken("predictable/json_generation", "ticket-vpn", "order-lamps", "sensor-roof", **SAMPLED),
+        [
+            *seeded("predictable/json_generation", "ticket-vpn", "order-lamps", "sensor-roof"),
+            CODE[0],
+        ],
     ),
     "sql": (
         {"concurrency": 4},
-        taken("predictable/sql", "shop-city", "stock-cheap", "staff-legal", **SAMPLED),
+        [*seeded("predictable/sql", "shop-city", "stock-cheap", "staff-legal"), CODE[0]],
     ),
     "regex": (
-        {"concurrency": 4},
+        {"concurrency": 1},
         [
-            user(
-                f"regex-{number}",
-                f"Write the code {code} three times, divided by dashes.",
-                structured_outputs={"regex": r"[A-Z]{3}[0-9]{3}(-[A-Z]{3}[0-9]{3}){2}"},
-                **SHAPE,
-            )
-            for number, code in enumerate(("ABC123", "XYZ777", "QRS450"))
+            *(
+                user(
+                    f"regex-{number}",
+                    f"Write these words twice: {words} {words}",
+                    structured_outputs={"regex": r"[a-z]{3,8}( [a-z]{3,8}){9,11}"},
+                    seed=number,
+                    **SHAPE,
+                )
+                for number, words in enumerate(WORDS)
+            ),
+            CODE[0],
         ],
     ),
     "choice": (
-        {"concurrency": 4},
+        {"concurrency": 1},
         [
-            user(
-                f"choice-{number}",
-                f"Is the sentence about a {thing}? The {thing} stood in the rain.",
-                structured_outputs={
-                    "choice": [
-                        f"the sentence is about a {thing}, a {thing}, a {thing}",
-                        f"the sentence is not about a {thing}, a {thing}, a {thing}",
-                    ]
-                },
-                **SHAPE,
-            )
-            for number, thing in enumerate(("house", "horse", "table"))
+            *(
+                user(
+                    f"choice-{number}",
+                    f"Say which words you see: {words} {words}",
+                    structured_outputs={"choice": [f"{words} {words} {last}" for last in LAST]},
+                    seed=number,
+                    **SHAPE,
+                )
+                for number, words in enumerate(WORDS)
+            ),
+            CODE[0],
         ],
     ),
     "stop": (
@@ -119,7 +135,8 @@ WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
         [
             user(f"seeded-{number}", text, seed=number, **SAMPLED)
             for number, text in enumerate(SENTENCES[:3])
-        ],
+        ]
+        + CODE[:2],
     ),
     "logprobs": (
         {"concurrency": 4},
