@@ -319,7 +319,8 @@ class ProfileGate:
             ),
             is_stored_now=self._is_stored_now(assessment.workload)
             and not self.refusals(assessment),
-            disturbances=self._disturbances(assessment.runs),
+            # Of what is not timed they disturb nothing.
+            disturbances=self._disturbances(assessment.runs) if assessment.workload.gated else (),
         )
 
     def stored_workload(self, workload: Workload) -> StoredWorkload | None:

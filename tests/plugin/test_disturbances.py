@@ -65,3 +65,11 @@ def test_the_limit_is_the_profile_s(disturbed: Project) -> None:
     disturbed.profile(limits={"max_other_cpu_share": 0.3})
     message = disturbed.run("suites").message("speedup")
     assert "others used 38% of the CPU (limit 30%)" in message
+
+
+def test_of_a_workload_that_is_not_timed_no_disturbance_is_told(project: Project) -> None:
+    project.profile(limits={"max_other_cpu_share": 0.0}).workload("code", "one", gated=[])
+    result = project.run("suites")
+    (told,) = result.report["profiles"][0]["workloads"]
+    assert told["disturbances"] == []
+    assert not any("while it was timed" in line for line in result.section)
