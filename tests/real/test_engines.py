@@ -14,7 +14,7 @@ import pytest
 
 from pytest_specdec.counters import DraftCounters, total
 from pytest_specdec.engines.pair import EnginePair
-from pytest_specdec.errors import EngineError
+from pytest_specdec.errors import RequestRefused
 from pytest_specdec.generation import ROLES, Generation, Role, RunPair
 from pytest_specdec.measurement import measure
 from pytest_specdec.workload import Prompt, Workload
@@ -310,10 +310,10 @@ def test_a_refused_request_names_the_reason_and_harms_nothing(
 ) -> None:
     engine, good = pair.engine(role), prompt(PROMPTS["repeat"], max_tokens=8)
     before = engine.generate([good], concurrency=1)
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(RequestRefused) as caught:
         # The bad one comes while the good ones are at work.
         engine.generate([good, good, bad, good], concurrency=3)
-    assert type(caught.value) is EngineError
+    assert type(caught.value) is RequestRefused
     message = str(caught.value)
     assert message.startswith(f"the {role} engine of profile `smollm2-ngram` refused a request: ")
     assert re.search(told, message, re.IGNORECASE), message
