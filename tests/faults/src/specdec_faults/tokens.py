@@ -154,10 +154,12 @@ def places(runner: Any, output: Any, spec_decode_metadata: Any) -> Iterator[tupl
 
 
 def _misread(output: Any, place: Place, row: int, logits: Any) -> bool:
-    """Puts the best other token there and ends the step with it, unless there is only one."""
+    """Puts the best other token there and ends the step with it, unless there is only one. Where a
+    whole answer is wrong, the second-best: of sampled tokens, the best would be no worse."""
     sampled = output.sampled_token_ids
     scores, token_ids = logits[row].topk(2)
-    other = int(token_ids[0] == sampled[place.index, place.offset])
+    is_best = bool(token_ids[0] == sampled[place.index, place.offset])
+    other = int(is_best or is_on("second-completion-wrong"))
     if scores[other].isinf():
         return False
     sampled[place.index, place.offset] = token_ids[other]
