@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from pytest_specdec.checks.sql import check_sql
-from pytest_specdec.generation import Generation
 from pytest_specdec.sql_tables import DdlDefect, NotExplained, can_explain, explain
 from pytest_specdec.workload import Prompt, SqlExpectation
+from tests.said import answer
 
 DDL = "CREATE TABLE t (a INTEGER PRIMARY KEY, b VARCHAR, d DATE, l INTEGER[])"
 PLAIN_DDL = "CREATE TABLE t (a INTEGER PRIMARY KEY, b VARCHAR)"
@@ -19,21 +19,6 @@ PLAIN_DDL = "CREATE TABLE t (a INTEGER PRIMARY KEY, b VARCHAR)"
 def prompt() -> Prompt:
     sql = SqlExpectation(dialect="duckdb", ddl=PLAIN_DDL, statement="select")
     return Prompt(id="one", request={}, json_schema=None, sql=sql, line=1)
-
-
-def generation(text: str) -> Generation:
-    return Generation(
-        prompt_id="one",
-        prompt_token_ids=(1,),
-        token_ids=(2,),
-        text=text,
-        finish_reason="stop",
-        stop_reason=None,
-        step_tokens=(1,),
-        ttft_ms=1.0,
-        tpot_ms=None,
-        drafts=None,
-    )
 
 
 @pytest.fixture
@@ -97,7 +82,7 @@ def test_duckdb_refuses_a_ddl() -> None:
 
 def test_the_failure_text_of_a_refusal() -> None:
     pytest.importorskip("duckdb")
-    finding = check_sql(prompt(), generation("SELECT a FROM t GROUP BY b"))
+    finding = check_sql(prompt(), answer("SELECT a FROM t GROUP BY b"))
     assert str(finding).startswith(
         "refused by duckdb: `one`\n"
         '  Binder Error: column "a" must appear in the GROUP BY clause or must be part of an '
@@ -123,5 +108,5 @@ def test_which_databases_are_here() -> None:
 )
 def test_without_duckdb_its_dialect_is_still_read(text: str, kind: str | None) -> None:
     assert not can_explain("duckdb")
-    finding = check_sql(prompt(), generation(text))
+    finding = check_sql(prompt(), answer(text))
     assert (finding and finding.kind) == kind

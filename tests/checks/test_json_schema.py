@@ -10,9 +10,9 @@ import pytest
 
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.json_schema import check_json
-from pytest_specdec.generation import Generation
 from pytest_specdec.json_schemas import JsonSchema
 from pytest_specdec.workload import Prompt
+from tests.said import answer
 
 PERSON: JsonSchema = {
     "type": "object",
@@ -24,21 +24,6 @@ PERSON: JsonSchema = {
     "required": ["name"],
     "additionalProperties": False,
 }
-
-
-def generation(text: str, finish_reason: str = "stop") -> Generation:
-    return Generation(
-        prompt_id="one",
-        prompt_token_ids=(1,),
-        token_ids=(2, 3),
-        text=text,
-        finish_reason=finish_reason,
-        stop_reason=None,
-        step_tokens=(1, 1),
-        ttft_ms=1.0,
-        tpot_ms=1.0,
-        drafts=None,
-    )
 
 
 def prompt(schema: JsonSchema | None = PERSON, **request: Any) -> Prompt:
@@ -60,11 +45,11 @@ def prompt(schema: JsonSchema | None = PERSON, **request: Any) -> Prompt:
     ],
 )
 def test_valid(schema: JsonSchema | None, text: str) -> None:
-    assert check_json(prompt(schema), generation(text)) is None
+    assert check_json(prompt(schema), answer(text)) is None
 
 
 def test_whole_json_at_max_tokens_is_valid() -> None:
-    assert check_json(prompt(), generation('{"name": "Ada"}', "length")) is None
+    assert check_json(prompt(), answer('{"name": "Ada"}', "length")) is None
 
 
 @pytest.mark.parametrize(
@@ -114,7 +99,7 @@ def test_whole_json_at_max_tokens_is_valid() -> None:
     ],
 )
 def test_defects_are_told_apart(text: str, finish_reason: str, kind: str, fact: str) -> None:
-    finding = check_json(prompt(), generation(text, finish_reason))
+    finding = check_json(prompt(), answer(text, finish_reason))
     assert finding is not None
     assert (finding.kind, finding.prompt_id) == (kind, "one")
     assert finding.facts[0].startswith(fact)
@@ -122,7 +107,7 @@ def test_defects_are_told_apart(text: str, finish_reason: str, kind: str, fact: 
 
 @pytest.mark.parametrize("text", ["[]", '"x"', "3", "null"])
 def test_without_a_schema_only_an_object_is_valid(text: str) -> None:
-    finding = check_json(prompt(None), generation(text))
+    finding = check_json(prompt(None), answer(text))
     assert finding is not None
     assert finding.facts[:2] == (f"at the root: {text}", 'breaks `type`: "object"')
 
@@ -181,7 +166,7 @@ def test_without_a_schema_only_an_object_is_valid(text: str) -> None:
     ],
 )
 def test_violations(schema: JsonSchema, text: str, facts: tuple[str, ...]) -> None:
-    finding = check_json(prompt(schema), generation(text))
+    finding = check_json(prompt(schema), answer(text))
     assert finding is not None
     assert finding.kind == "schema violation"
     assert len(finding.facts) == len(facts)
@@ -209,12 +194,12 @@ def test_a_multiple_is_reckoned_in_decimals(
     *, draft: str | None, factor: float, text: str, is_valid: bool
 ) -> None:
     schema = {"multipleOf": factor} if draft is None else {"$schema": draft, "multipleOf": factor}
-    finding = check_json(prompt(schema), generation(text))
+    finding = check_json(prompt(schema), answer(text))
     assert (finding is None) is is_valid
 
 
 def test_the_failure_text_of_a_multiple() -> None:
-    assert str(check_json(prompt({"multipleOf": 0.05}), generation("1.02"))) == (
+    assert str(check_json(prompt({"multipleOf": 0.05}), answer("1.02"))) == (
         "schema violation: `one`\n"
         "  at the root: 1.02\n"
         "  breaks `multipleOf`: 0.05\n"
@@ -269,7 +254,7 @@ def test_a_string_that_holds_json_is_checked_inside(
     if dialect is not None:
         schema["$schema"] = f"https://json-schema.org/draft/{dialect}/schema"
     for text in (call(arguments), f'{{"then": {call(arguments)}}}'):  # below `$ref` too
-        finding = check_json(prompt(schema), generation(text))
+        finding = check_json(prompt(schema), answer(text))
         if fact is None:
             assert finding is None
         else:
@@ -293,7 +278,7 @@ def test_the_failure_text_of_a_string_that_holds_json() -> None:
         '  breaks `contentSchema`: {"required": ["city"]}\n'
         "  in words: in the string, at the root: 'city' is a required property"
     )
-    finding = check_json(prompt(schema), generation('{"arguments": "{\\"town\\": 3}"}'))
+    finding = check_json(prompt(schema), answer('{"arguments": "{\\"town\\": 3}"}'))
     assert str(finding) == failure
 
 
@@ -311,16 +296,16 @@ def test_the_failure_text_of_a_string_that_holds_json() -> None:
     ],
 )
 def test_other_content_is_not_read(schema: JsonSchema) -> None:
-    assert check_json(prompt(schema), generation('"[]"')) is None
+    assert check_json(prompt(schema), answer('"[]"')) is None
 
 
 def test_only_a_string_holds_content() -> None:
     schema = {"contentMediaType": "application/json", "contentSchema": {"type": "object"}}
-    assert check_json(prompt(schema), generation("[]")) is None
+    assert check_json(prompt(schema), answer("[]")) is None
 
 
 def test_a_long_value_is_shortened() -> None:
-    finding = check_json(prompt({"type": "integer"}), generation('"' + "x" * 5_000 + '"'))
+    finding = check_json(prompt({"type": "integer"}), answer('"' + "x" * 5_000 + '"'))
     assert finding is not None
     assert " ... " in finding.facts[0]
     assert all(len(fact) < 250 for fact in finding.facts)
@@ -396,12 +381,12 @@ def test_a_long_value_is_shortened() -> None:
     ],
 )
 def test_failure_texts(text: str, finish_reason: str, failure: str) -> None:
-    assert str(check_json(prompt(), generation(text, finish_reason))) == failure
+    assert str(check_json(prompt(), answer(text, finish_reason))) == failure
 
 
 def test_a_grammar_violation_is_named_under_a_constraint_only() -> None:
     constrained = prompt(response_format={"type": "json_object"})
-    finding = check_json(constrained, generation('{"na', "error"))
+    finding = check_json(constrained, answer('{"na', "error"))
     assert finding is not None
     assert str(finding) == (
         "grammar violation: `one`\n"

@@ -7,30 +7,15 @@ import time
 import pytest
 
 from pytest_specdec.checks.sql import MAX_CHARS, check_sql
-from pytest_specdec.generation import Generation
 from pytest_specdec.sql_tables import NotExplained, can_explain, explain
 from pytest_specdec.workload import Prompt, SqlExpectation
+from tests.said import answer
 
 DDL = (
     "CREATE TABLE t (a INTEGER PRIMARY KEY, b VARCHAR(9), c FLOAT);"
     "CREATE TABLE u (a INTEGER, d VARCHAR(9))"
 )
 DIALECTS = ("sqlite", "duckdb", "postgres", "mysql", "tsql")
-
-
-def generation(text: str, finish_reason: str = "stop") -> Generation:
-    return Generation(
-        prompt_id="one",
-        prompt_token_ids=(1,),
-        token_ids=(2, 3),
-        text=text,
-        finish_reason=finish_reason,
-        stop_reason=None,
-        step_tokens=(1, 1),
-        ttft_ms=1.0,
-        tpot_ms=1.0,
-        drafts=None,
-    )
 
 
 def prompt(statement: str = "select", dialect: str = "sqlite", ddl: str = DDL) -> Prompt:
@@ -62,7 +47,7 @@ def prompt(statement: str = "select", dialect: str = "sqlite", ddl: str = DDL) -
     ],
 )
 def test_valid(dialect: str, statement: str, text: str) -> None:
-    assert check_sql(prompt(statement, dialect), generation(text)) is None
+    assert check_sql(prompt(statement, dialect), answer(text)) is None
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -101,7 +86,7 @@ def test_valid(dialect: str, statement: str, text: str) -> None:
     ],
 )
 def test_refused_as_a_select(dialect: str, text: str, kind: str) -> None:
-    finding = check_sql(prompt("select", dialect), generation(text))
+    finding = check_sql(prompt("select", dialect), answer(text))
     assert finding is not None
     assert finding.kind in kind.split("|")
     assert finding.facts
@@ -134,7 +119,7 @@ def test_refused_as_a_select(dialect: str, text: str, kind: str) -> None:
     ],
 )
 def test_refused_as_a_write(dialect: str, statement: str, text: str, kind: str) -> None:
-    finding = check_sql(prompt(statement, dialect), generation(text))
+    finding = check_sql(prompt(statement, dialect), answer(text))
     assert finding is not None
     assert finding.kind == kind
 
@@ -170,7 +155,7 @@ def test_refused_as_a_write(dialect: str, statement: str, text: str, kind: str) 
 def test_dialects_differ(dialect: str, text: str, kind: str | None) -> None:
     if dialect == "duckdb":
         pytest.importorskip("duckdb")
-    finding = check_sql(prompt("select", dialect), generation(text))
+    finding = check_sql(prompt("select", dialect), answer(text))
     assert (finding is None) if kind is None else (finding and finding.kind in kind.split("|"))
 
 
@@ -193,7 +178,7 @@ def test_dialects_differ(dialect: str, text: str, kind: str | None) -> None:
     ],
 )
 def test_clauses_of_writing_statements(*, statement: str, text: str, is_valid: bool) -> None:
-    finding = check_sql(prompt(statement, "postgres"), generation(text))
+    finding = check_sql(prompt(statement, "postgres"), answer(text))
     assert (finding is None) is is_valid
 
 
@@ -246,7 +231,7 @@ def test_clauses_of_writing_statements(*, statement: str, text: str, is_valid: b
 def test_spellings_of_one_dialect(
     *, dialect: str, statement: str, text: str, is_valid: bool
 ) -> None:
-    finding = check_sql(prompt(statement, dialect), generation(text))
+    finding = check_sql(prompt(statement, dialect), answer(text))
     assert (finding is None) is is_valid, str(finding)
 
 
@@ -346,7 +331,7 @@ def test_spellings_of_one_dialect(
 )
 def test_what_one_dialect_lacks(dialect: str, text: str, fact: str | None) -> None:
     ddl = DDL.replace("c FLOAT", "c FLOAT, dt DATE")
-    finding = check_sql(prompt("select", dialect, ddl), generation(text))
+    finding = check_sql(prompt("select", dialect, ddl), answer(text))
     if fact is None:
         assert finding is None, str(finding)
     else:
@@ -356,14 +341,14 @@ def test_what_one_dialect_lacks(dialect: str, text: str, fact: str | None) -> No
 
 def test_a_very_long_answer_is_refused_unread() -> None:
     text = "SELECT a FROM t WHERE b = '" + "x" * MAX_CHARS + "'"
-    finding = check_sql(prompt(), generation(text))
+    finding = check_sql(prompt(), answer(text))
     assert finding is not None
     assert finding.facts == (f"characters: {len(text)}, at most {MAX_CHARS}",)
 
 
 def test_postgres_fills_the_columns_left_out() -> None:
-    assert check_sql(prompt("insert", "postgres"), generation("INSERT INTO t VALUES (1)")) is None
-    assert check_sql(prompt("insert", "mysql"), generation("INSERT INTO t VALUES (1)")) is not None
+    assert check_sql(prompt("insert", "postgres"), answer("INSERT INTO t VALUES (1)")) is None
+    assert check_sql(prompt("insert", "mysql"), answer("INSERT INTO t VALUES (1)")) is not None
 
 
 @pytest.mark.parametrize("text", ["SELECT M.X FROM mixed AS m", 'SELECT "X" FROM mixed'])
@@ -371,8 +356,8 @@ def test_names_in_the_ddl_keep_their_case(text: str) -> None:
     folded = prompt("select", "postgres", ddl="CREATE TABLE mixed (x INT)")
     quoted = prompt("select", "postgres", ddl='CREATE TABLE mixed ("X" INT)')
     is_quoted = '"' in text
-    assert (check_sql(quoted, generation(text)) is None) is is_quoted
-    assert (check_sql(folded, generation(text)) is None) is not is_quoted
+    assert (check_sql(quoted, answer(text)) is None) is is_quoted
+    assert (check_sql(folded, answer(text)) is None) is not is_quoted
 
 
 @pytest.mark.parametrize(
@@ -390,7 +375,7 @@ def test_names_in_the_ddl_keep_their_case(text: str) -> None:
     ],
 )
 def test_tables_in_schemas_and_views(*, ddl: str, text: str, is_valid: bool) -> None:
-    finding = check_sql(prompt("select", "postgres", ddl=ddl), generation(text))
+    finding = check_sql(prompt("select", "postgres", ddl=ddl), answer(text))
     assert (finding is None) is is_valid
 
 
@@ -411,7 +396,7 @@ def test_tables_in_schemas_and_views(*, ddl: str, text: str, is_valid: bool) -> 
     ],
 )
 def test_how_the_answer_ended(text: str, finish_reason: str, kind: str | None) -> None:
-    finding = check_sql(prompt(), generation(text, finish_reason))
+    finding = check_sql(prompt(), answer(text, finish_reason))
     assert (finding and finding.kind) == kind
 
 
@@ -443,7 +428,7 @@ def test_how_the_answer_ended(text: str, finish_reason: str, kind: str | None) -
     ],
 )
 def test_failure_texts(text: str, failure: str) -> None:
-    assert str(check_sql(prompt(), generation(text))).startswith(failure)
+    assert str(check_sql(prompt(), answer(text))).startswith(failure)
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])
@@ -467,7 +452,7 @@ def test_failure_texts(text: str, failure: str) -> None:
 )
 def test_hostile_text_ends_in_a_finding_or_none(dialect: str, text: str) -> None:
     start = time.monotonic()
-    check_sql(prompt("select", dialect), generation(text))
+    check_sql(prompt("select", dialect), answer(text))
     assert (
         time.monotonic() - start < 30
     )  # seconds where an unguarded reading takes minutes or ends the process
@@ -512,4 +497,4 @@ def test_the_ddl_cannot_attach(tmp_path_factory: pytest.TempPathFactory) -> None
 def test_a_prompt_without_sql_is_a_mistake_of_the_caller() -> None:
     plain = Prompt(id="one", request={}, json_schema=None, sql=None, line=1)
     with pytest.raises(ValueError, match=r"declares no `expect\.sql`"):
-        check_sql(plain, generation("SELECT 1"))
+        check_sql(plain, answer("SELECT 1"))

@@ -7,26 +7,11 @@ from typing import Any
 import pytest
 
 from pytest_specdec.checks.structured_outputs import check_choice, check_regex
-from pytest_specdec.generation import Generation
 from pytest_specdec.workload import Prompt
+from tests.said import answer
 
 CODE = r"[A-Z]{2}-\d{3}"
 WORDS = ["yes", "yes please", "no"]
-
-
-def generation(text: str, finish_reason: str = "stop") -> Generation:
-    return Generation(
-        prompt_id="one",
-        prompt_token_ids=(1,),
-        token_ids=(2, 3),
-        text=text,
-        finish_reason=finish_reason,
-        stop_reason=None,
-        step_tokens=(1, 1),
-        ttft_ms=1.0,
-        tpot_ms=1.0,
-        drafts=None,
-    )
 
 
 def prompt(**outputs: Any) -> Prompt:
@@ -50,7 +35,7 @@ def prompt(**outputs: Any) -> Prompt:
     ],
 )
 def test_a_whole_match_is_valid(regex: str, text: str, finish_reason: str) -> None:
-    assert check_regex(prompt(regex=regex), generation(text, finish_reason)) is None
+    assert check_regex(prompt(regex=regex), answer(text, finish_reason)) is None
 
 
 @pytest.mark.parametrize(
@@ -77,18 +62,18 @@ def test_a_whole_match_is_valid(regex: str, text: str, finish_reason: str) -> No
     ],
 )
 def test_defects_of_a_regex(regex: str, text: str, finish_reason: str, kind: str) -> None:
-    finding = check_regex(prompt(regex=regex), generation(text, finish_reason))
+    finding = check_regex(prompt(regex=regex), answer(text, finish_reason))
     assert finding is not None
     assert (finding.kind, finding.prompt_id) == (kind, "one")
 
 
 @pytest.mark.parametrize(("text", "finish_reason"), [("no", "stop"), ("yes", "length")])
 def test_a_choice_is_valid(text: str, finish_reason: str) -> None:
-    assert check_choice(prompt(choice=WORDS), generation(text, finish_reason)) is None
+    assert check_choice(prompt(choice=WORDS), answer(text, finish_reason)) is None
 
 
 def test_a_choice_may_be_blank() -> None:
-    assert check_choice(prompt(choice=[" ", "x"]), generation(" ")) is None
+    assert check_choice(prompt(choice=[" ", "x"]), answer(" ")) is None
 
 
 @pytest.mark.parametrize(
@@ -108,7 +93,7 @@ def test_a_choice_may_be_blank() -> None:
     ],
 )
 def test_defects_of_a_choice(text: str, finish_reason: str, kind: str) -> None:
-    finding = check_choice(prompt(choice=WORDS), generation(text, finish_reason))
+    finding = check_choice(prompt(choice=WORDS), answer(text, finish_reason))
     assert finding is not None
     assert (finding.kind, finding.prompt_id) == (kind, "one")
 
@@ -158,10 +143,10 @@ def test_defects_of_a_choice(text: str, finish_reason: str, kind: str) -> None:
 )
 def test_failure_texts(outputs: dict[str, Any], text: str, failure: str) -> None:
     check = check_regex if "regex" in outputs else check_choice
-    assert str(check(prompt(**outputs), generation(text))) == failure
+    assert str(check(prompt(**outputs), answer(text))) == failure
 
 
 @pytest.mark.parametrize("check", [check_regex, check_choice])
 def test_a_prompt_without_the_constraint_is_a_mistake_of_the_caller(check: Any) -> None:
     with pytest.raises(ValueError, match=r"prompt `one` declares no `structured_outputs\."):
-        check(prompt(grammar="root ::= [a]"), generation("a"))
+        check(prompt(grammar="root ::= [a]"), answer("a"))

@@ -14,24 +14,10 @@ from pytest_specdec.checks.structured_outputs import check_choice, check_regex
 from pytest_specdec.checks.validity import checks_for, judge_validity
 from pytest_specdec.generation import Generation
 from pytest_specdec.workload import Prompt, SqlExpectation
+from tests.said import answer
 
 SQL = SqlExpectation(dialect="sqlite", ddl="CREATE TABLE t (a INTEGER)", statement="select")
 Check = Callable[[Prompt, Generation], Finding | None]
-
-
-def generation(text: str) -> Generation:
-    return Generation(
-        prompt_id="one",
-        prompt_token_ids=(1,),
-        token_ids=(2,),
-        text=text,
-        finish_reason="stop",
-        stop_reason=None,
-        step_tokens=(1,),
-        ttft_ms=1.0,
-        tpot_ms=None,
-        drafts=None,
-    )
 
 
 def prompt(*, is_constrained: bool) -> Prompt:
@@ -71,8 +57,8 @@ def test_judge_validity(
 ) -> None:
     finding = judge_validity(
         prompt(is_constrained=is_constrained),
-        baseline=generation(valid if "baseline" in valid_on else invalid),
-        speculative=generation(valid if "speculative" in valid_on else invalid),
+        baseline=answer(valid if "baseline" in valid_on else invalid),
+        speculative=answer(valid if "speculative" in valid_on else invalid),
         check=check,
     )
     if said is None:
@@ -135,9 +121,7 @@ def test_a_regex_holds_both_engines() -> None:
         sql=None,
         line=1,
     )
-    finding = judge_validity(
-        held, baseline=generation("a"), speculative=generation("c"), check=check_regex
-    )
+    finding = judge_validity(held, baseline=answer("a"), speculative=answer("c"), check=check_regex)
     assert str(finding) == (
         "regex mismatch: `one`\n"
         "  on the speculative engine; the baseline engine's answer: valid\n"
