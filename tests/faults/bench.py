@@ -217,23 +217,20 @@ class Bench:
         profile = replace(
             self.profile, timeouts=Timeouts(silence_s=SILENCE_S, pass_s=SILENCE_S, load_s=60)
         )
-        self._baseline()
-        self._set(row.fault)
         pair = Alone(self._pair, profile, self._baseline())
+        self._set(row.fault)
         workload = replace(written(self._folder, row.workload), gated=())
         try:
             pair.run(workload)
         except SpecdecError as error:
             return Judged(failed=frozenset({ERROR}), messages={ERROR: str(error)})
         finally:
-            EnginePair.close(pair)
+            pair.close()
         return Judged(failed=frozenset(), messages={})
 
 
 class Alone(Borrowed):
     """A borrowed baseline engine, beside a speculative one of its own."""
-
-    def start(self) -> None: ...
 
     def engine(self, role: Role) -> Engine:
         if role == "baseline":
@@ -287,6 +284,3 @@ def _options(folder: Path, *, is_ci: bool) -> Options:
         strict_baselines=False,
         is_ci=is_ci,
     )
-
-
-__all__ = ["NO_FAULT", "Bench", "Judged"]
