@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from pytest_specdec.assessment import Assessment, Subject, assess
@@ -95,12 +94,10 @@ class ProfileGate:
         if workload.name not in self._assessments:
             runs = self._runs(workload)
             measurement = measure(workload, runs)
-            witness = Witness(
-                pair=self.pair, workload=workload, runs=runs, level=self.profile.identity
-            )
             rules = IdentityRules(
                 level=self.profile.identity, near_tie_nats=self.profile.tolerances.near_tie_nats
             )
+            witness = Witness(pair=self.pair, workload=workload, runs=runs, rules=rules)
             self._assessments[workload.name] = assess(
                 workload,
                 runs,
@@ -108,7 +105,7 @@ class ProfileGate:
                 limits=self._limits(),
                 find_evidence=witness.evidence,
                 identity=rules,
-                is_near=partial(witness.is_near, rules=rules),
+                is_near=witness.is_near,
             )
         return self._assessments[workload.name]
 
@@ -202,6 +199,7 @@ class ProfileGate:
         if not self._is_stored_now(assessment.workload):
             return ()
         unstored = self._judged(None)[assessment.workload.name]
+        known = self.expected.findings(assessment)
         return (
             *(
                 f"{each}: numbers of other hardware are not mixed into one file"
@@ -211,7 +209,7 @@ class ProfileGate:
                 findings=[
                     str(each).partition("\n")[0]
                     for subject, each in assessment.findings.items()
-                    if subject not in self.expected.findings(assessment)
+                    if subject not in known
                 ],
                 verdicts=[
                     verdict

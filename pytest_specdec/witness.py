@@ -24,7 +24,6 @@ from pytest_specdec.checks.identity import Divergence, compare, distinct_answers
 from pytest_specdec.engines.pair import EnginePair
 from pytest_specdec.errors import EngineError
 from pytest_specdec.generation import Generation, Pass, RunPair, TokenScore
-from pytest_specdec.profile import Identity
 from pytest_specdec.workload import Prompt, Workload
 
 CONTEXT_TOKENS = 8
@@ -46,7 +45,7 @@ class Witness:
     pair: EnginePair
     workload: Workload
     runs: RunPair
-    level: Identity
+    rules: IdentityRules
     _together: Pass | None = None
     _alone: dict[str, Generation] = field(default_factory=dict)
 
@@ -61,23 +60,18 @@ class Witness:
             context="".join(score.text for score in context[-CONTEXT_TOKENS:]),
             candidates=candidates,
             controls=self._controls(prompt, divergence),
-            rescored=self._rescored(prompt) if self.level == "near-tie" else None,
+            rescored=self._rescored(prompt) if self.rules.level == "near-tie" else None,
         )
 
-    def is_near(self, answer: Generation, rules: IdentityRules) -> bool:
+    def is_near(self, answer: Generation) -> bool:
         """Whether an answer that differs from the first one is as good at the profile's level:
         each token the engine's most likely one, or near it. What cannot be told is not near."""
         prompt = self.workload.prompt(answer.prompt_id)
         divergence = compare(self.runs.baseline.passes[0].generation(prompt.id), answer)
-        is_decided = divergence is not None and not divergence.is_cut_short
-        if rules.level == "exact" or not is_decided or applied(prompt.request, PENALTIES):
+        if self.rules.level == "exact" or divergence is None or divergence.is_cut_short:
             return False
-        is_masked = bool(applied(prompt.request, MASKS))
-        try:
-            gaps = [*(self._gap(divergence) if is_masked else self._gaps(answer))]
-        except EngineError:
-            return False
-        return all(rules.is_near(gap.nats) for gap in gaps)
+        gaps = self._told(prompt, answer, divergence)
+        return gaps is not None and all(self.rules.is_near(gap.nats) for gap in gaps)
 
     def _candidates(
         self, divergence: Divergence
@@ -126,21 +120,29 @@ class Witness:
             yield "the prompt alone", self._alone[prompt.id]
 
     def _rescored(self, prompt: Prompt) -> tuple[Rescored, ...] | None:
-        """The speculative answers under the engine; `None` where that would decide nothing, or
-        where it cannot be done."""
-        if applied(prompt.request, PENALTIES):
-            return None
+        """The speculative answers under the engine; `None` where one cannot be told of."""
         first = self.runs.baseline.passes[0].generation(prompt.id)
-        is_masked = bool(applied(prompt.request, MASKS))
         rescored = []
         for answer in distinct_answers(self.runs, "speculative", prompt.id):
             divergence = compare(first, answer)
-            try:
-                gaps = tuple(self._gap(divergence) if is_masked else self._gaps(answer))
-            except EngineError:
+            gaps = self._told(prompt, answer, divergence)
+            if gaps is None:
                 return None
             rescored.append(Rescored(divergence=divergence, gaps=gaps))
         return tuple(rescored)
+
+    def _told(
+        self, prompt: Prompt, answer: Generation, divergence: Divergence | None
+    ) -> tuple[Gap, ...] | None:
+        """An answer's tokens under the engine, under a mask those of the first difference alone;
+        `None` where that would decide nothing, or where it cannot be done."""
+        if applied(prompt.request, PENALTIES):
+            return None
+        is_masked = bool(applied(prompt.request, MASKS))
+        try:
+            return tuple(self._gap(divergence) if is_masked else self._gaps(answer))
+        except EngineError:
+            return None
 
     def _gaps(self, answer: Generation) -> Iterator[Gap]:
         for position, score in enumerate(self._score(answer, answer.token_ids)):
