@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from pytest_specdec.checks.applied import MASKS, PENALTIES, applied
 from pytest_specdec.checks.evidence import (
-    MASKS,
-    PENALTIES,
     Control,
     Evidence,
     Gap,
     IdentityRules,
     Rescored,
-    applied,
 )
 from pytest_specdec.checks.identity import Divergence, compare, distinct_answers
 from pytest_specdec.engines.pair import EnginePair

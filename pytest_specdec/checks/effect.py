@@ -8,22 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pytest_specdec.checks.applied import CONSTRAINTS, ENDS, MASKS, PENALTIES, applied
 from pytest_specdec.checks.finding import Finding, at_most
 from pytest_specdec.generation import Generation
 from pytest_specdec.workload import Prompt, Workload
 
-BENDING = frozenset(
-    {
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-        "bad_words",
-        "min_tokens",
-        "ignore_eos",
-        "stop",
-        "stop_token_ids",
-    }
-)
+# A constraint is not among them: it may ask for what the model writes anyway.
+BENDING = {
+    name: idle for name, idle in {**MASKS, **PENALTIES, **ENDS}.items() if name not in CONSTRAINTS
+}
 """Fields that are there to change the answer."""
 
 
@@ -51,9 +44,9 @@ def without_effect(workload: Workload, generations: Iterable[Generation]) -> Fin
 def _twins(prompts: Iterable[Prompt]) -> Iterator[tuple[Prompt, Prompt]]:
     """Prompts with a bending field, each with the same prompt without any."""
     greedy = [prompt for prompt in prompts if prompt.is_greedy]
-    plain = [prompt for prompt in greedy if not BENDING & prompt.request.keys()]
+    plain = [prompt for prompt in greedy if not applied(prompt.request, BENDING)]
     for prompt in greedy:
-        if BENDING & prompt.request.keys():
+        if applied(prompt.request, BENDING):
             rest = _unbent(prompt)
             yield from ((prompt, twin) for twin in plain if _unbent(twin) == rest)
 
@@ -64,4 +57,4 @@ def _unbent(prompt: Prompt) -> dict[str, object]:
 
 
 def _fields(prompt: Prompt) -> str:
-    return ", ".join(f"`{key}`" for key in sorted(BENDING & prompt.request.keys()))
+    return ", ".join(f"`{name}`" for name in sorted(applied(prompt.request, BENDING)))

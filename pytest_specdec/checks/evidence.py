@@ -5,9 +5,7 @@ Facts alone; `triage` judges them, and `witness` asks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_specdec.checks.identity import Divergence
 from pytest_specdec.generation import TokenScore
@@ -15,26 +13,6 @@ from pytest_specdec.profile import Identity, Tolerances
 
 # Log-probabilities are 32-bit numbers: one of 100 nats is told to within 4e-6.
 ROUNDING_NATS = 1e-5
-# What is applied to the model's own log-probabilities before a token is taken, and the value that
-# does nothing. A mask takes tokens out and leaves the others' differences; a penalty moves them.
-MASKS: Mapping[str, Any] = {
-    "response_format": None,
-    "structured_outputs": None,
-    "allowed_token_ids": None,
-    "bad_words": None,
-    "min_tokens": 0,
-}
-PENALTIES: Mapping[str, Any] = {
-    "presence_penalty": 0,
-    "frequency_penalty": 0,
-    "repetition_penalty": 1,
-    "logit_bias": None,
-}
-
-
-def applied(request: Mapping[str, Any], fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """The fields of a request that do something, of `MASKS` or `PENALTIES`."""
-    return tuple(name for name, idle in fields.items() if request.get(name, idle) != idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_specdec.checks.evidence import PENALTIES, Evidence, IdentityRules, Rescored, applied
+from pytest_specdec.checks.applied import PENALTIES, applied
+from pytest_specdec.checks.evidence import Evidence, IdentityRules, Rescored
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.identity import Divergence
 from pytest_specdec.generation import TokenScore

@@ -123,6 +123,7 @@ def bent(fields: dict[str, Any], plain: dict[str, Any], *, is_same: bool) -> str
         {"frequency_penalty": 1.0},
         {"repetition_penalty": 1.2},
         {"bad_words": ["x"]},
+        {"allowed_token_ids": [5]},
         {"min_tokens": 3},
         {"ignore_eos": True},
         {"stop": "x"},
@@ -147,10 +148,23 @@ def test_a_field_that_changes_nothing(fields: dict[str, Any]) -> None:
         pytest.param({"stop": "x", "max_tokens": 25}, {}, id="another length"),
         pytest.param({"stop": "x", "messages": []}, {}, id="other messages"),
         pytest.param({"stop": "x", "temperature": 1}, {"temperature": 1}, id="sampled"),
+        pytest.param({"structured_outputs": {"regex": "x"}}, {}, id="a constraint"),
+        pytest.param({"presence_penalty": 0}, {}, id="no presence penalty"),
+        pytest.param({"frequency_penalty": 0.0}, {}, id="no frequency penalty"),
+        pytest.param({"repetition_penalty": 1}, {}, id="no repetition penalty"),
+        pytest.param({"min_tokens": 0}, {}, id="no least length"),
+        pytest.param({"ignore_eos": False}, {}, id="the end token ends it"),
     ],
 )
 def test_no_twin(fields: dict[str, Any], plain: dict[str, Any]) -> None:
     assert bent(fields, plain, is_same=True) is None
+
+
+def test_a_field_that_says_what_holds_anyway_is_as_none() -> None:
+    """Neither is it named, nor does it keep a prompt from being a twin."""
+    told = bent({"stop": "x", "min_tokens": 0}, {"ignore_eos": False}, is_same=True)
+    assert told is not None
+    assert "`bent` with `stop` has the tokens of `plain`" in told
 
 
 def test_prompts_to_be_refused_are_not_missed() -> None:

@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
+from pytest_specdec.checks.applied import ENDS, MASKS, PENALTIES, applied
 from pytest_specdec.checks.evidence import (
-    MASKS,
-    PENALTIES,
     Control,
     Evidence,
     Gap,
     IdentityRules,
     Rescored,
-    applied,
 )
 from pytest_specdec.checks.identity import Divergence, compare
 from pytest_specdec.checks.triage import HINTS, UNASKED, Triage, triage
@@ -202,10 +200,9 @@ def test_what_is_applied(
 
 
 def test_every_field_of_a_request_has_been_thought_of() -> None:
-    """A field that is new must be sorted too: a mask, a penalty, or nothing to a greedy token."""
+    """One that is new must be sorted too: a mask, a penalty, an end, or nothing to a greedy one."""
     harmless = {"max_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "n", "logprobs"}
-    ends = {"stop", "stop_token_ids", "ignore_eos"}
-    assert MASKS.keys() | PENALTIES.keys() | harmless | ends == SAMPLING_FIELDS | {
+    assert MASKS.keys() | PENALTIES.keys() | ENDS.keys() | harmless == SAMPLING_FIELDS | {
         "response_format",
         "structured_outputs",
     }
