@@ -118,7 +118,7 @@ class Engine:
         wall_s = time.perf_counter() - start
         counted.append(self._draft_counters())
         generations = [answer.to_json() for answer in answers]
-        if len(counted) == len(generations) + 1:
+        if len(counted) == len(generations) + 1 and not fillers:
             # Older vLLM counts for the whole engine only; alone, the engine is the request.
             for answer, (before, after) in zip(generations, pairwise(counted), strict=True):
                 answer["drafts"] = answer["drafts"] or _grown(after, before)

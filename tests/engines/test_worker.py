@@ -671,6 +671,17 @@ def test_requests_one_by_one_share_out_an_older_engine_s_counters() -> None:
     assert reply["drafts"]["num_drafts"] == 4
 
 
+def test_a_request_among_those_that_fill_the_cache_is_not_alone() -> None:
+    """What they draft is in the engine's counters too."""
+    told = [metrics(0, 0, 0, [0, 0, 0]), metrics(3, 12, 7, [3, 2, 2])]
+    fake = OlderEngine([[1] * 40] * 6 + [[1]])
+    reply = worker.Engine(FakeLlm(fake, metrics=told)).generate(
+        [request()], 1, "under-preemption", silent
+    )
+    assert (fake.num_added, reply["drafts"]) == (7, COUNTED)
+    assert reply["generations"][0]["drafts"] is None
+
+
 def test_no_speculation_is_not_the_same_as_no_drafts() -> None:
     other = [metric("num_requests_running", 3)]
     engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=[other, other]))
