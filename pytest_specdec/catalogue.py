@@ -140,7 +140,7 @@ def _counts(case: Case) -> Finding | None:
 
 def _drift(case: Case) -> Finding | None:
     drop = case.limits.tolerances.acceptance_rate_drop
-    return check_drift(case.runs, acceptance_rate_drop=drop)
+    return check_drift(case.workload, case.runs, acceptance_rate_drop=drop)
 
 
 def _again(case: Case, circumstance: str) -> Finding | None:

@@ -18,13 +18,13 @@ FLOORS = {
     "request_fields sql_tables table workload",
     1: "engines engines.pair engines.pipe engines.process engines.protocol hardware "
     "known_defects model_files observer profile",
-    2: "checks checks.again checks.answer_text checks.applied checks.circumstance "
-    "checks.conservation checks.drift checks.effect checks.evidence checks.finding "
-    "checks.honoured checks.honoured_content checks.honoured_length checks.honoured_stop "
-    "checks.identity checks.json_schema checks.liveness checks.logprobs checks.refused "
-    "checks.replay checks.sql checks.sql_names checks.sql_rules checks.sql_statements "
-    "checks.sql_text checks.structured_outputs checks.triage checks.validity measurement "
-    "speedup trail witness",
+    2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
+    "checks.circumstance checks.conservation checks.drift checks.effect checks.evidence "
+    "checks.finding checks.honoured checks.honoured_content checks.honoured_length "
+    "checks.honoured_stop checks.identity checks.json_schema checks.liveness checks.logprobs "
+    "checks.refused checks.replay checks.sql checks.sql_names checks.sql_rules "
+    "checks.sql_statements checks.sql_text checks.structured_outputs checks.triage "
+    "checks.validity measurement speedup trail witness",
     3: "assessment baseline_store baseline_update catalogue e_process expected explain family "
     "floors judge_acceptance judge_distribution judge_speedup looks statistics stored_baseline "
     "verdict",

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from pytest_specdec.checks.acceptance import acceptance_told, find_fall
 from pytest_specdec.checks.circumstance import in_words, not_brought_about
-from pytest_specdec.checks.drift import acceptance_told, has_fallen
 from pytest_specdec.checks.finding import Finding, at_most
 from pytest_specdec.checks.identity import first_difference
 from pytest_specdec.checks.validity import Check, checks_for, judge_validity
-from pytest_specdec.counters import DraftCounters
-from pytest_specdec.generation import DraftsSource, Generation, Pass, Retake, RunPair
+from pytest_specdec.generation import Generation, Pass, Retake, RunPair
 from pytest_specdec.workload import Prompt, Workload
 
 MAX_SHOWN = 3
@@ -57,7 +56,11 @@ def check_again(
         or _unrepeatable(unrepeated, where)
         or _invalid(workload, retake.baseline, retake.speculative, where, validity)
         or _fallen(
-            runs.speculative.passes[0], retake.speculative, greedy, where, acceptance_rate_drop
+            workload,
+            runs.speculative.passes[0],
+            retake.speculative,
+            retake.circumstance,
+            acceptance_rate_drop,
         )
     )
 
@@ -134,28 +137,23 @@ def _invalid(
     return None
 
 
-def _fallen(first: Pass, again: Pass, greedy: set[str], where: str, drop: float) -> Finding | None:
-    """What drafts were accepted, over the prompts whose answers are determined."""
-    before, counted_by = _pooled(first, greedy)
-    after, source = _pooled(again, greedy)
-    if before is None or after is None or source != counted_by:
-        return None
-    if not has_fallen(before, after, drop):
+def _fallen(
+    workload: Workload, first: Pass, again: Pass, circumstance: str, drop: float
+) -> Finding | None:
+    if circumstance == "under-preemption":
+        # What fills the cache drafts too, and is in the counts of the whole engine.
+        again = replace(again, drafts=None)
+    fall = find_fall(workload, [first], [again], drop=drop)
+    if fall is None:
         return None
     return Finding(
         kind="acceptance fell",
         prompt_id=None,
         facts=(
-            f"{where}: {acceptance_told(after)}",
-            f"in the first pass: {acceptance_told(before)}",
+            f"{in_words(circumstance)}: {acceptance_told(fall.after)}",
+            f"in the first pass: {acceptance_told(fall.before)}",
+            f"greedy prompts with the same answer in both: {fall.num_prompts}",
             f"allowed fall: {drop:.1%} of the first pass's rate",
         ),
         hint="answers are the same, drafts are not; look at what the drafter sees of the others",
     )
-
-
-def _pooled(walk: Pass, greedy: set[str]) -> tuple[DraftCounters | None, DraftsSource | None]:
-    """The engine's own counts tell prompts not apart, so they serve where all are greedy."""
-    chosen = tuple(each for each in walk.generations if each.prompt_id in greedy)
-    is_all = len(chosen) == len(walk.generations)
-    return replace(walk, generations=chosen, drafts=walk.drafts if is_all else None).counted

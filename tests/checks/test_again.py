@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_specdec.checks.again import check_again
+from pytest_specdec.checks.again import check_again, never_near
 from pytest_specdec.checks.circumstance import WORDS, in_words
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.counters import Usage
@@ -36,7 +36,13 @@ def checked(
         missing=others.get("missing"),
     )
     runs = pair([first], [others.get("speculative_first", first)])
-    return check_again(workload(*prompts), runs, retake, acceptance_rate_drop=0.1)
+    return check_again(
+        workload(*prompts),
+        runs,
+        retake,
+        acceptance_rate_drop=0.1,
+        is_near=others.get("is_near", never_near),
+    )
 
 
 def one_of(role: str, walked: Pass | None) -> dict[str, Any]:
@@ -239,7 +245,33 @@ def test_acceptance_that_the_engine_counted() -> None:
     assert said(checked(bare, again, first=first))[1] == (
         "with 8 in flight: acceptance rate 12.5% (1 of 8 draft tokens)\n"
         "in the first pass: acceptance rate 87.5% (7 of 8 draft tokens)\n"
+        "greedy prompts with the same answer in both: 2\n"
         "allowed fall: 10.0% of the first pass's rate"
     )
     prompts = (prompt("one"), prompt("two", temperature=1))
     assert checked(bare, again, first=first, prompts=prompts) is None
+
+
+def test_drafts_of_an_answer_that_is_as_good_but_another_are_not_compared() -> None:
+    """Other tokens are drafted otherwise."""
+    other = with_answer(FIRST, "two", token_ids=(4, 9), drafts=BAD)
+    assert said(checked(speculative=other))[0] == "divergence"
+    assert checked(speculative=other, is_near=lambda _: True) is None
+    worse = with_answer(other, "one", drafts=BAD)
+    assert said(checked(speculative=worse, is_near=lambda _: True)) == (
+        "acceptance fell",
+        "with 8 in flight: acceptance rate 12.5% (1 of 8 draft tokens)\n"
+        "in the first pass: acceptance rate 87.5% (7 of 8 draft tokens)\n"
+        "greedy prompts with the same answer in both: 1\n"
+        "allowed fall: 10.0% of the first pass's rate",
+    )
+
+
+def test_what_fills_the_cache_drafts_too() -> None:
+    """It is in the engine's counts, and in no request's own."""
+    bare = walk(generation("one", (1, 2, 3)), generation("two", (4, 5)))
+    first, again = replace(bare, drafts=GOOD), replace(bare, drafts=BAD)
+    assert checked(bare, again, first=first, circumstance="under-preemption") is None
+    worse = with_answer(FIRST, "two", drafts=BAD)
+    found = checked(speculative=worse, circumstance="under-preemption")
+    assert said(found)[0] == "acceptance fell"
