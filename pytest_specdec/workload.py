@@ -166,10 +166,11 @@ def read_workload(path: Path) -> Workload:
         WorkloadError: naming file, line and key.
     """
     objects = _read_objects(path)
+    top = Place(path=path, line=1)
     header: Mapping[str, Any] = {}
     if objects and HEADER_FIELDS & objects[0][1].keys():
-        place, header = objects.pop(0)
-        _check_header(place, header)
+        top, header = objects.pop(0)
+        _check_header(top, header)
     if not objects:
         raise Place(path=path, line=1).refusal(
             "the workload holds no prompt", hint='add a line `{"id": ..., "messages": [...]}`'
@@ -189,7 +190,7 @@ def read_workload(path: Path) -> Workload:
             hint="put the prompts that are to be refused beside others",
         )
     about = header.get("workload", {})
-    return Workload(
+    workload = Workload(
         name=path.stem,
         path=path,
         description=about.get("description", ""),
@@ -198,6 +199,8 @@ def read_workload(path: Path) -> Workload:
         gated=tuple(about.get("gated", METRICS)),
         again=tuple(about.get("again", ())),
     )
+    _check_in_flight(top, workload)
+    return workload
 
 
 def _read_objects(path: Path) -> list[tuple[Place, Mapping[str, Any]]]:
@@ -246,6 +249,21 @@ def _check_header(place: Place, header: Mapping[str, Any]) -> None:
     _check_names(place, "again", again, known=CIRCUMSTANCES, pattern=_IN_FLIGHT)
     defaults = place.check_object("defaults", header.get("defaults", {}))
     place.check_keys("`defaults`", defaults, PROMPT_FIELDS - {"id"})
+
+
+def _check_in_flight(place: Place, workload: Workload) -> None:
+    """Refuses a circumstance under which as many are in flight as without it: nothing is tried."""
+    num_prompts = len(workload.asked)
+    without = min(workload.concurrency, num_prompts)
+    for name in workload.again:
+        within = min(workload.concurrency_in(name), num_prompts)
+        if _IN_FLIGHT.fullmatch(name) and within == without:
+            raise place.refusal(
+                f"`{name}` of `workload.again` changes nothing: with `concurrency` "
+                f"{workload.concurrency} and {num_prompts} prompts, {without} are in flight "
+                "either way",
+                hint="name another number, another `concurrency`, or more prompts",
+            )
 
 
 def _check_names(

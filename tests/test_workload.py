@@ -143,7 +143,11 @@ def test_a_header_says_what_is_gated(tmp_path: Path) -> None:
 def test_a_header_says_what_is_asked_again(tmp_path: Path) -> None:
     assert with_header(tmp_path).again == ()
     all_of_them = [*CIRCUMSTANCES, "1-in-flight", "16-in-flight"]
-    workload = with_header(tmp_path, concurrency=3, again=all_of_them)
+    workload = read(
+        tmp_path,
+        {"workload": {"concurrency": 3, "again": all_of_them}},
+        *({**PROMPT, "id": f"p{number}"} for number in range(4)),
+    )
     assert workload.again == tuple(all_of_them)
     assert [workload.concurrency_in(each) for each in all_of_them] == [
         *([3] * len(CIRCUMSTANCES)),
@@ -211,6 +215,43 @@ def test_prompts_to_be_refused_are_not_asked(tmp_path: Path) -> None:
 )
 def test_refuses_a_header_with(tmp_path: Path, about: dict[str, Any], said: str) -> None:
     assert refusal(write(tmp_path, {"workload": about}, PROMPT)).startswith(f"1: {said}")
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "num_prompts", "name", "is_good"),
+    [
+        pytest.param(4, 9, "8-in-flight", True, id="more"),
+        pytest.param(4, 9, "1-in-flight", True, id="fewer"),
+        pytest.param(4, 5, "8-in-flight", True, id="one more, which is all"),
+        pytest.param(8, 5, "4-in-flight", True, id="one fewer than all"),
+        pytest.param(4, 9, "4-in-flight", False, id="as many"),
+        pytest.param(4, 4, "8-in-flight", False, id="all before"),
+        pytest.param(8, 5, "5-in-flight", False, id="all of fewer"),
+        pytest.param(1, 1, "8-in-flight", False, id="one prompt"),
+    ],
+)
+def test_so_many_in_flight_must_be_others_than_without(
+    tmp_path: Path, concurrency: int, num_prompts: int, name: str, *, is_good: bool
+) -> None:
+    lines = [
+        {"workload": {"concurrency": concurrency, "again": ["after-aborts", name]}},
+        *({**PROMPT, "id": f"p{number}"} for number in range(num_prompts)),
+        # It is in no pass.
+        {**PROMPT, "id": "min", "min_p": 0.1, "expect": {"refused": True}},
+    ]
+    if is_good:
+        assert read(tmp_path, *lines).again == ("after-aborts", name)
+    else:
+        assert refusal(write(tmp_path, *lines)).startswith(f"1: `{name}` of `workload.again` ")
+
+
+def test_the_text_of_what_changes_nothing(tmp_path: Path) -> None:
+    lines = [{"workload": {"concurrency": 3, "again": ["8-in-flight"]}}, PROMPT]
+    assert refusal(write(tmp_path, *lines, {**PROMPT, "id": "two"})) == (
+        "1: `8-in-flight` of `workload.again` changes nothing: with `concurrency` 3 and 2 prompts, "
+        "2 are in flight either way\n"
+        "hint: name another number, another `concurrency`, or more prompts"
+    )
 
 
 def test_refuses_a_workload_of_which_nothing_is_answered(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ class Bench:
         self._switch.write_text(fault, encoding="utf-8")
 
     def _gate(self, row: Row, stored: StoredBaseline | None) -> tuple[Workload, ProfileGate]:
-        workload = replace(written(self._folder, row.workload), gated=row.gated, again=row.again)
+        workload = written(self._folder, row.workload, gated=row.gated, again=row.again)
         tolerances = self.profile.tolerances
         if not row.gated:
             tolerances = replace(tolerances, false_alarms=FALSE_ALARMS_OF_SAMPLES)
@@ -219,7 +219,7 @@ class Bench:
         )
         pair = Alone(self._pair, profile, self._baseline())
         self._set(row.fault)
-        workload = replace(written(self._folder, row.workload), gated=())
+        workload = written(self._folder, row.workload, gated=())
         try:
             pair.run(workload)
         except SpecdecError as error:

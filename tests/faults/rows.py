@@ -124,7 +124,7 @@ HARMLESS = (
     row(NO_FAULT, "code", gated=ACCEPTANCE),
     row("better-drafts", "code", gated=ACCEPTANCE),
     row("other-log-lines", "code", gated=ACCEPTANCE),
-    row("reordered-batches", "code", gated=ACCEPTANCE, again=("8-in-flight",)),
+    row("reordered-batches", "code", gated=ACCEPTANCE, again=("2-in-flight",)),
     row("slower-target", "code", gated=SPEEDUP, num_blocks=6),
     row(NO_FAULT, "code", gated=SPEEDUP, recorded_with="slower-target", num_blocks=6),
     row("mended", "sampled"),

@@ -58,6 +58,12 @@ def test_rows_have_names_of_their_own() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
 
 
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_what_a_row_asks_for_can_be_asked(row: Row, tmp_path: Path) -> None:
+    workload = written(tmp_path, row.workload, gated=row.gated, again=row.again)
+    assert (workload.gated, workload.again) == (row.gated, row.again)
+
+
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_a_workload_is_one_and_is_used(name: str, tmp_path: Path) -> None:
     assert written(tmp_path, name).prompts

@@ -177,10 +177,15 @@ WORKLOADS: Mapping[str, tuple[Mapping[str, Any], Sequence[Row]]] = {
 }
 
 
-def written(folder: Path, name: str) -> Workload:
-    """The workload, from a file as a user's is."""
+def written(folder: Path, name: str, **about: Any) -> Workload:
+    """The workload, from a file as a user's is.
+
+    Args:
+        about: what its header says beside how many are in flight.
+    """
     header, rows = WORKLOADS[name]
-    lines = [{"workload": header, "defaults": {"max_tokens": 40, "temperature": 0}}, *rows]
+    defaults = {"max_tokens": 40, "temperature": 0}
+    lines = [{"workload": {**header, **about}, "defaults": defaults}, *rows]
     path = folder / f"{name}.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return read_workload(path)
