@@ -280,6 +280,12 @@ def test_a_wrong_value_is_refused_by_key(tmp_path: Path, more: str, told: str) -
         profile(tmp_path, more)
 
 
+def test_a_profile_does_not_change_how_answers_are_counted(tmp_path: Path) -> None:
+    """vLLM's `stream_interval` joins steps into one chunk, and a step's tokens are counted."""
+    with pytest.raises(ConfigError, match=r"`profiles.small.engine_args.stream_interval` cannot"):
+        profile(tmp_path, "engine_args = { stream_interval = 10 }")
+
+
 @pytest.mark.parametrize(
     ("config", "told"),
     [
