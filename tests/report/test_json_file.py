@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from pytest_specdec.generation import RunPair
@@ -11,6 +12,7 @@ from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.json_file import report_json
 from tests.measured import speedup
 from tests.report.reported import FACTS, FINDING, TIE, profile_report, update, workload_report
+from tests.said import generation, pair, walk
 
 DEFECT = KnownDefect(check="identical", workload="sql", versions="<1", reason="why")
 
@@ -117,6 +119,15 @@ def test_an_unbounded_interval_is_null() -> None:
     (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
     assert data["workloads"][0]["verdicts"]["speedup"]["high"] is None
     assert data["workloads"][0]["verdicts"]["speedup"]["low"] == 0.0
+
+
+def test_runs_are_judged_again_by_what_is_no_number_too() -> None:
+    report = workload_report()
+    answer = generation(logprobs=(math.nan, -math.inf, -0.5))
+    runs = pair([walk(answer)], [walk(answer)])
+    told = replace(report, assessment=replace(report.assessment, runs=runs))
+    (data,) = parsed(report_json([profile_report(workloads=(told,))]))["profiles"]
+    assert repr(RunPair.from_json(data["workloads"][0]["runs"])) == repr(runs)
 
 
 def test_the_measurement_keeps_its_parts() -> None:
