@@ -117,9 +117,7 @@ class ProfileGate:
         """What a check's finding does to its test, or that there is none."""
         if (missing := assessment.missing.get(subject)) is not None:
             return Outcome(kind="skip", message=missing)
-        finding = assessment.findings.get(subject)
-        text = None if finding is None else str(finding)
-        return self.expected.outcome(assessment, subject, text)
+        return self.expected.outcome(assessment, subject, assessment.findings.get(subject))
 
     @property
     def expected(self) -> Expected:
@@ -185,14 +183,14 @@ class ProfileGate:
                     lines.append(f"hint: delete `{self.stored_file}` and run this again")
                 return Outcome(kind="fail", message="\n".join(lines))
             return Outcome(kind="pass", message="")
+        verdict = self.verdicts(assessment.workload)[metric]
         judged = outcome(
-            self.verdicts(assessment.workload)[metric],
-            strict=self.options.is_strict,
-            inconclusive=self.options.inconclusive,
+            verdict, strict=self.options.is_strict, inconclusive=self.options.inconclusive
         )
         if judged.kind == "skip":
             return judged
-        return self.expected.outcome(assessment, (metric, None), judged.message or None)
+        failure = verdict if judged.kind == "fail" else None
+        return self.expected.outcome(assessment, (metric, None), failure)
 
     def refusals(self, assessment: Assessment) -> tuple[str, ...]:
         """Why this workload's numbers must not be stored; empty when they may be."""

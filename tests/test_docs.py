@@ -105,8 +105,12 @@ UNREAD = {where for where, kind in TOLD if kind is None}
 
 def rows(page: str, heading: str) -> list[str]:
     """The names in the first column of every table of that heading, as often as they stand."""
+    return first_cells((DOCS / page).read_text(encoding="utf-8"), heading)
+
+
+def first_cells(text: str, heading: str) -> list[str]:
     names, is_in = [], False
-    for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
+    for line in text.splitlines():
         first = line.split("|")[1].strip() if line.startswith("|") else None
         if first is None or first == heading:
             is_in = first == heading

@@ -26,8 +26,8 @@ FLOORS = {
     "checks.structured_outputs checks.triage checks.validity measurement speedup trail "
     "witness",
     3: "assessment baseline_store baseline_update catalogue e_process expected explain family "
-    "floors judge_acceptance judge_distribution judge_speedup looks statistics stored_baseline "
-    "verdict",
+    "floors judge_acceptance judge_distribution judge_speedup kinds looks statistics "
+    "stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",
     5: "fixtures gate options plugin profile_gate progress session stored_entries suite",
 }

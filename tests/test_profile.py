@@ -106,6 +106,7 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
         'versions = "==0.32.0"',
         'reason = "why else"',
         'about = ["one", "two"]',
+        'kind = ["near tie", "divergence"]',
     )
     assert (whole.layout, whole.setup) == ("sequential", "make it")
     assert (whole.num_loads, whole.num_blocks, whole.num_looks) == (4, 3, 2)
@@ -126,6 +127,7 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
             versions="==0.32.0",
             reason="why else",
             about=("one", "two"),
+            kind=("near tie", "divergence"),
         ),
     )
     assert whole.limits == Limits(max_other_cpu_share=0.5)

@@ -176,6 +176,37 @@ def test_about_narrows_it(code: Project) -> None:
     }
 
 
+LIKELIEST: dict[str, Any] = {"drawn": "likeliest"}
+DISTRIBUTION = "code.jsonl::fast::distribution"
+
+
+def test_kind_narrows_it(project: Project) -> None:
+    project.workload("code", {"id": "own", "temperature": 1, "max_tokens": 240}, gated=[])
+    known(project, defect("distribution", kind=["distribution"])).fake(speculative=LIKELIEST)
+    result = project.run("suites")
+    assert (result.exit_code, result.not_passed) == (0, {DISTRIBUTION: "skipped"})
+    result = project.fake(baseline=LIKELIEST).run("suites")
+    assert (result.exit_code, result.not_passed) == (1, {DISTRIBUTION: "failed"})
+    assert result.message("distribution").startswith("uncalibrated: `code`\n")
+    assert told(result) == []
+    (workload,) = result.report["profiles"][0]["workloads"]
+    assert (workload["verdict"], workload["known_defects"]) == ("failed", [])
+    result = project.fake().run("suites")
+    assert result.message("distribution").startswith(
+        "unexpected pass: `distribution` of `code` finds no `distribution` on vLLM 0.32.0\n"
+    )
+
+
+def test_a_finding_of_another_kind_keeps_numbers_from_being_stored(project: Project) -> None:
+    known(project, defect("exercised", kind=["nothing rejected"])).workload("code", EXACT)
+    project.fake(accepted=4)
+    assert project.run("suites", "--update-baselines").exit_code == 0
+    assert set(project.stored()["workloads"]) == {"code"}
+    known(project, defect("exercised", kind=["too short"]))
+    refused = project.run("suites", "--update-baselines")
+    assert any("the first: nothing rejected" in line for line in refused.section)
+
+
 def test_a_circumstance_can_have_one(code: Project) -> None:
     code.workload("code", EXACT, gated=[], again=["after-sleep", "after-aborts"])
     known(code, defect("again", about=["after-sleep"]))
@@ -210,6 +241,17 @@ def test_a_metric_can_have_one(recorded: Project) -> None:
     assert missed.not_passed == {item: "failed"}
     assert missed.message("acceptance").splitlines() == unexpected("acceptance")
     assert told(missed) == []
+
+
+def test_a_metric_s_kinds_are_its_verdicts(recorded: Project) -> None:
+    known(recorded, defect("acceptance", kind=["failed"]))
+    recorded.fake(accepted=2, speculative={"step_ms": 5.0})
+    item = "code.jsonl::fast::acceptance"
+    assert recorded.run("suites").not_passed == {item: "skipped"}
+    recorded.workload("code", EXACT, "another")  # nothing is stored for these prompts
+    result = recorded.run("suites", "--specdec-profile=fast")
+    assert result.outcomes[item] == "failed"
+    assert result.message("acceptance").startswith("incomparable: ")
 
 
 def test_a_metric_without_stored_numbers_neither_shows_nor_misses_one(project: Project) -> None:
@@ -253,7 +295,7 @@ def test_an_entry_that_no_test_is_about_is_told(code: Project, entry: dict[str, 
         f"known defect that no test is about: `{entry['check']}` of `{entry['workload']}`"
     ]
     (untested,) = result.report["profiles"][0]["untested"]
-    assert untested == {"about": [], **entry}
+    assert untested == {"about": [], "kind": [], **entry}
 
 
 @pytest.mark.parametrize(
@@ -274,6 +316,28 @@ def test_an_entry_that_no_test_is_about_is_told(code: Project, entry: dict[str, 
                 "hint: did you mean `acceptance`?",
             ],
             id="no such metric",
+        ),
+        pytest.param(
+            [defect(), defect("distribution", kind=["distribution", "uncalibrate"])],
+            [
+                "`profiles.fast.known_defects.1.kind` is no kind of `distribution`: 'uncalibrate'",
+                "hint: did you mean `uncalibrated`?",
+            ],
+            id="no such kind",
+        ),
+        pytest.param(
+            [defect("acceptance", kind=["passed"])],
+            [
+                "`profiles.fast.known_defects.0.kind` is no kind of `acceptance`: 'passed'",
+                "hint: known here: `failed`, `incomparable`, `inconclusive`, `no stored baseline`, "
+                "`unmeasured`",
+            ],
+            id="no kind of a metric",
+        ),
+        pytest.param(
+            [defect(kind="miscounted")],
+            ["`profiles.fast.known_defects.0.kind` is not a list: 'miscounted'"],
+            id="no list of kinds",
         ),
         pytest.param(
             [defect(about=["one"]), defect(about=["two"])],

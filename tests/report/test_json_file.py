@@ -62,7 +62,14 @@ def test_a_profile() -> None:
     assert data["stored_versions"] == {"vllm": ["0.31.0"]}
     assert data["unused"] == ["old"]
     assert data["untested"] == [
-        {"check": "identical", "workload": "sql", "versions": "<1", "reason": "why", "about": []}
+        {
+            "check": "identical",
+            "workload": "sql",
+            "versions": "<1",
+            "reason": "why",
+            "about": [],
+            "kind": [],
+        }
     ]
     assert data["update"] == {
         "path": "p",
