@@ -6,7 +6,7 @@ Each thing is done once however many tests ask.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -126,14 +126,21 @@ class ProfileGate:
             defects=self.profile.known_defects, vllm_version=self.pair.versions.get("vllm")
         )
 
-    def _known(self, assessment: Assessment) -> Mapping[Subject, KnownDefect]:
-        """The findings and the failed metrics that a known defect explains."""
-        known = dict(self.expected.findings(assessment))
-        for metric in self.gated(assessment.workload):
-            defect = self.expected.defect(assessment.workload, (metric, None))
-            if defect is not None and self.outcome(assessment, metric).kind == "xfail":
-                known[metric, None] = defect
-        return known
+    def _expected_outcomes(
+        self, assessment: Assessment
+    ) -> Iterator[tuple[Subject, KnownDefect, Outcome]]:
+        """What comes of each test that a known defect is about."""
+        metrics: dict[Subject, Metric] = {
+            (each, None): each for each in self.gated(assessment.workload)
+        }
+        for subject in (*check_names(assessment.workload), *metrics):
+            defect = self.expected.defect(assessment.workload, subject)
+            if defect is None:
+                continue
+            if (metric := metrics.get(subject)) is not None:
+                yield subject, defect, self.outcome(assessment, metric)
+            else:
+                yield subject, defect, self.outcome_of(assessment, subject)
 
     def _limits(self) -> Limits:
         config = self.pair.facts["baseline"].config
@@ -300,11 +307,13 @@ class ProfileGate:
     def _workload_report(self, assessment: Assessment) -> WorkloadReport:
         stored, rate = self.stored_workload(assessment.workload), assessment.measurement
         is_comparable = stored is not None and stored.digest == rate.workload_digest
+        expected = [*self._expected_outcomes(assessment)]
         return WorkloadReport(
             assessment=assessment,
             verdicts=self.verdicts(assessment.workload),
             gated=self.gated(assessment.workload),
-            known=self._known(assessment),
+            known={subject: defect for subject, defect, each in expected if each.kind == "xfail"},
+            unseen=[*dict.fromkeys(defect for _, defect, each in expected if each.kind == "xpass")],
             rate=None
             if rate.acceptance_rate is None
             else line(

@@ -41,6 +41,7 @@ class WorkloadReport:
         rate: acceptance rate now, stored and its floor; `None` when nothing was drafted.
         is_stored_now: whether its numbers become the stored ones.
         known: findings and failed metrics that a known defect explains; they do not fail the build.
+        unseen: known defects that its tests should have shown, and did not; that fails the build.
         disturbances: what else went on while it was timed, beyond the profile's limits.
     """
 
@@ -50,12 +51,13 @@ class WorkloadReport:
     rate: Line | None
     is_stored_now: bool
     known: Mapping[Subject, KnownDefect] = field(default_factory=dict)
+    unseen: Sequence[KnownDefect] = ()
     disturbances: Sequence[str] = ()
 
     @property
     def verdict(self) -> str:
         """One word, or a few, for the whole workload."""
-        if self.assessment.findings.keys() - self.known.keys():
+        if self.assessment.findings.keys() - self.known.keys() or self.unseen:
             return "failed"
         if self.is_stored_now:
             return STORED

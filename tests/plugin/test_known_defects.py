@@ -60,6 +60,13 @@ def seen(check: str) -> dict[str, Any]:
     return {"check": check, "about": None, "versions": VERSIONS, "reason": REASON}
 
 
+def not_seen(result: Result) -> list[str]:
+    """The checks whose defect did not show itself, as `report.json` has them."""
+    (workload,) = result.report["profiles"][0]["workloads"]
+    assert workload["verdict"] == ("failed" if workload["unexpected_passes"] else "known defect")
+    return [each["check"] for each in workload["unexpected_passes"]]
+
+
 def told(result: Result) -> list[str]:
     return [line for line in result.section if "known defect " in line]
 
@@ -94,7 +101,8 @@ def test_a_defect_that_does_not_show_itself_any_more_fails(code: Project) -> Non
     result = known(code, defect()).run("suites", "--junitxml=junit.xml")
     assert (result.exit_code, result.not_passed) == (1, {COUNTS: "failed"})
     assert result.message("counts").splitlines() == unexpected("counts")
-    assert told(result) == []
+    assert told(result) == [f"code: counts: unexpected pass: {TOLD}"]
+    assert not_seen(result) == ["counts"]
     (suite,) = ET.parse(code.folder / "junit.xml").getroot()
     assert (suite.get("failures"), suite.get("skipped")) == ("1", "0")
 
@@ -152,12 +160,15 @@ def test_one_prompt_of_several_may_show_it(code: Project) -> None:
     result = known(code, defect("identical")).fake(**how).run("suites")
     assert result.not_passed == {IDENTICAL.format("two"): "skipped"}
     assert told(result) == [f"code: identical: {TOLD} (seen: 1)"]
+    assert not_seen(result) == []
     # Where none does, each says so.
     result = code.fake().run("suites")
     assert result.not_passed == {
         IDENTICAL.format(name): "failed" for name in ("one", "two", "three")
     }
     assert result.message("identical[two]").splitlines() == unexpected("identical")
+    assert told(result) == [f"code: identical: unexpected pass: {TOLD}"]
+    assert not_seen(result) == ["identical"]
 
 
 def test_about_narrows_it(code: Project) -> None:
@@ -217,6 +228,7 @@ def test_a_circumstance_can_have_one(code: Project) -> None:
     # What cannot be tried is neither seen nor missed.
     result = code.fake(unsupported=["after-sleep"]).run("suites")
     assert (result.exit_code, result.not_passed) == (0, {item: "skipped"})
+    assert told(result) == []
     assert "cannot be brought there" in result.message("again[after-sleep]")
 
 
@@ -240,7 +252,8 @@ def test_a_metric_can_have_one(recorded: Project) -> None:
     missed = recorded.fake().run("suites")
     assert missed.not_passed == {item: "failed"}
     assert missed.message("acceptance").splitlines() == unexpected("acceptance")
-    assert told(missed) == []
+    assert told(missed) == [f"code: acceptance: unexpected pass: {TOLD}"]
+    assert not_seen(missed) == ["acceptance"]
 
 
 def test_a_metric_s_kinds_are_its_verdicts(recorded: Project) -> None:
@@ -256,7 +269,9 @@ def test_a_metric_s_kinds_are_its_verdicts(recorded: Project) -> None:
 
 def test_a_metric_without_stored_numbers_neither_shows_nor_misses_one(project: Project) -> None:
     known(project, defect("acceptance")).workload("code", EXACT)
-    assert project.run("suites").not_passed == metrics("code", "skipped")
+    result = project.run("suites")
+    assert result.not_passed == metrics("code", "skipped")
+    assert told(result) == []
 
 
 def test_a_finding_that_is_known_keeps_no_numbers_from_being_stored(project: Project) -> None:
@@ -275,6 +290,7 @@ def test_an_unexpected_pass_keeps_none_either(project: Project) -> None:
     result = project.run("suites", "--update-baselines")
     assert (result.exit_code, result.not_passed) == (1, {COUNTS: "failed"})
     assert set(project.stored()["workloads"]) == {"code"}
+    assert not_seen(result) == ["counts"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,14 @@ from tests.report.reported import FACTS, FINDING, TIE, profile_report, update, w
 from tests.said import generation, pair, walk
 
 DEFECT = KnownDefect(check="identical", workload="sql", versions="<1", reason="why")
+DEFECT_AS_JSON = {
+    "check": "identical",
+    "workload": "sql",
+    "versions": "<1",
+    "reason": "why",
+    "about": [],
+    "kind": [],
+}
 
 
 def refuse(name: str) -> NoReturn:
@@ -61,16 +69,7 @@ def test_a_profile() -> None:
     assert data["config_differences"] == {"a": [1, 2]}
     assert data["stored_versions"] == {"vllm": ["0.31.0"]}
     assert data["unused"] == ["old"]
-    assert data["untested"] == [
-        {
-            "check": "identical",
-            "workload": "sql",
-            "versions": "<1",
-            "reason": "why",
-            "about": [],
-            "kind": [],
-        }
-    ]
+    assert data["untested"] == [DEFECT_AS_JSON]
     assert data["update"] == {
         "path": "p",
         "rows": [{"workload": "sql", "metric": "speedup", "old": None, "new": 2.0}],
@@ -85,6 +84,7 @@ def test_a_workload() -> None:
         disturbances=("others used all of it",),
         near_ties={"two": TIE},
         known={("identical", "one"): DEFECT, ("acceptance", None): DEFECT},
+        unseen=(DEFECT,),
         missing={("again", "after-sleep"): "cannot"},
     )
     (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
@@ -110,6 +110,7 @@ def test_a_workload() -> None:
         {"check": check, "about": about, "versions": "<1", "reason": "why"}
         for check, about in (("identical", "one"), ("acceptance", None))
     ]
+    assert workload["unexpected_passes"] == [DEFECT_AS_JSON]
     assert workload["missing"] == [
         {"check": "again", "about": "after-sleep", "reason": "cannot"},
     ]
