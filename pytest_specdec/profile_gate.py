@@ -6,7 +6,7 @@ Each thing is done once however many tests ask.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,28 +21,25 @@ from pytest_specdec.baseline_update import (
     stored_workload,
     unused,
 )
-from pytest_specdec.catalogue import Limits, check_names, workload_checks
+from pytest_specdec.catalogue import Limits, workload_checks
 from pytest_specdec.checks.evidence import IdentityRules
 from pytest_specdec.conditions import disturbances, together
 from pytest_specdec.engines.pair import FATAL, EnginePair
 from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
 from pytest_specdec.expected import Expected
 from pytest_specdec.family import Case, judge_family
-from pytest_specdec.floors import Rules, line, looks_of, of_other_hardware
+from pytest_specdec.floors import Rules, looks_of, of_other_hardware
 from pytest_specdec.generation import RunPair
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.judge_speedup import is_decided
-from pytest_specdec.known_defects import KnownDefect, untested
 from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
-from pytest_specdec.report.facts import ABSENT, ProfileReport, Update, WorkloadReport
+from pytest_specdec.report.facts import Update
 from pytest_specdec.stored_baseline import Provenance, StoredBaseline, StoredWorkload
 from pytest_specdec.verdict import Outcome, Verdict, outcome
 from pytest_specdec.witness import Witness
 from pytest_specdec.workload import Metric, Workload
-
-UPGRADED = ("vllm", "torch", "driver")
 
 
 @dataclass
@@ -126,22 +123,6 @@ class ProfileGate:
             defects=self.profile.known_defects, vllm_version=self.pair.versions.get("vllm")
         )
 
-    def _expected_outcomes(
-        self, assessment: Assessment
-    ) -> Iterator[tuple[Subject, KnownDefect, Outcome]]:
-        """What comes of each test that a known defect is about."""
-        metrics: dict[Subject, Metric] = {
-            (each, None): each for each in self.gated(assessment.workload)
-        }
-        for subject in (*check_names(assessment.workload), *metrics):
-            defect = self.expected.defect(assessment.workload, subject)
-            if defect is None:
-                continue
-            if (metric := metrics.get(subject)) is not None:
-                yield subject, defect, self.outcome(assessment, metric)
-            else:
-                yield subject, defect, self.outcome_of(assessment, subject)
-
     def _limits(self) -> Limits:
         config = self.pair.facts["baseline"].config
         num_sampled = sum(
@@ -182,7 +163,7 @@ class ProfileGate:
         one that keeps them from being stored fails.
         """
         refused = self.refusals(assessment)
-        if self._is_stored_now(assessment.workload):
+        if self.is_stored_now(assessment.workload):
             if refused:
                 name = assessment.workload.name
                 lines = [f"stored baseline of `{name}` not written: {metric}", *refused]
@@ -201,7 +182,7 @@ class ProfileGate:
 
     def refusals(self, assessment: Assessment) -> tuple[str, ...]:
         """Why this workload's numbers must not be stored; empty when they may be."""
-        if not self._is_stored_now(assessment.workload):
+        if not self.is_stored_now(assessment.workload):
             return ()
         unstored = self._judged(None)[assessment.workload.name]
         known = self.expected.findings(assessment)
@@ -230,7 +211,7 @@ class ProfileGate:
 
     def update(self) -> Update:
         """Writes what was measured to the stored baseline, as far as it may be."""
-        stored_now = [each for each in self.assessments if self._is_stored_now(each.workload)]
+        stored_now = [each for each in self.assessments if self.is_stored_now(each.workload)]
         refused = {each.workload.name: self.refusals(each) for each in stored_now}
         accepted = {
             each.workload.name: stored_workload(each.measurement, self._provenance(each.runs))
@@ -258,81 +239,16 @@ class ProfileGate:
             refused={name: reasons for name, reasons in refused.items() if reasons},
         )
 
-    def report(self, *, asked_for: Mapping[str, Workload], update: Update | None) -> ProfileReport:
-        """All there is to report on the profile.
-
-        Args:
-            asked_for: the workloads that some test asked for, by name.
-            update: what `update` did, if it was called.
-        """
-        provenances = [
-            stored.provenance
-            for each in self.assessments
-            if (stored := self.stored_workload(each.workload)) is not None
-        ]
-        return ProfileReport(
-            profile=self.profile,
-            hardware=self.hardware,
-            versions=self.pair.versions,
-            stored_versions={
-                name: sorted({each.versions.get(name) or ABSENT for each in provenances})
-                for name in UPGRADED
-                if provenances
-            },
-            engines=self.pair.facts,
-            num_starts=self.pair.num_starts,
-            failure=None if self.pair.failure is None else str(self.pair.failure),
-            is_changed=any(each.settings_digest != self.profile.digest for each in provenances),
-            workloads=[self._workload_report(each) for each in self.assessments],
-            unused=self.unused(asked_for.keys()),
-            untested=untested(self.profile.known_defects, self._tests(asked_for.values())),
-            update=update,
-        )
-
-    def _tests(self, workloads: Iterable[Workload]) -> tuple[tuple[str, str, str | None], ...]:
-        """What each test of these workloads is about."""
-        return tuple(
-            (each.name, check, about)
-            for each in workloads
-            for check, about in (
-                *check_names(each),
-                *((metric, None) for metric in self.gated(each)),
-            )
-        )
-
     def unused(self, asked_for: Collection[str]) -> tuple[str, ...]:
         """Names of stored workloads that are not among those asked for."""
         return () if self.stored is None else unused(self.stored, asked_for)
-
-    def _workload_report(self, assessment: Assessment) -> WorkloadReport:
-        stored, rate = self.stored_workload(assessment.workload), assessment.measurement
-        is_comparable = stored is not None and stored.digest == rate.workload_digest
-        expected = [*self._expected_outcomes(assessment)]
-        return WorkloadReport(
-            assessment=assessment,
-            verdicts=self.verdicts(assessment.workload),
-            gated=self.gated(assessment.workload),
-            known={subject: defect for subject, defect, each in expected if each.kind == "xfail"},
-            unseen=[*dict.fromkeys(defect for _, defect, each in expected if each.kind == "xpass")],
-            rate=None
-            if rate.acceptance_rate is None
-            else line(
-                "acceptance rate",
-                rate.acceptance_rate,
-                stored=stored.acceptance.rate if stored and is_comparable else None,
-                drop=self.profile.tolerances.acceptance_rate_drop,
-            ),
-            is_stored_now=self._is_stored_now(assessment.workload)
-            and not self.refusals(assessment),
-            # Of what is not timed they disturb nothing.
-            disturbances=self._disturbances(assessment.runs) if assessment.workload.gated else (),
-        )
 
     def stored_workload(self, workload: Workload) -> StoredWorkload | None:
         """The workload's stored numbers, if there are any."""
         return None if self.stored is None else self.stored.workloads.get(workload.name)
 
-    def _is_stored_now(self, workload: Workload) -> bool:
+    def is_stored_now(self, workload: Workload) -> bool:
+        """Whether its numbers are to become the stored ones."""
         if not workload.gated:
             return False  # nothing of it is timed
         mode = self.options.update
@@ -351,8 +267,8 @@ class ProfileGate:
                 rules=replace(
                     rules,
                     # What is to be stored gets all passes: it is looked at once, by all of them.
-                    looks=rules.looks[-1:] if self._is_stored_now(each.workload) else rules.looks,
-                    disturbances=self._disturbances(each.runs),
+                    looks=rules.looks[-1:] if self.is_stored_now(each.workload) else rules.looks,
+                    disturbances=self.disturbances(each.runs),
                 ),
             )
             for name, each in self._assessments.items()
@@ -392,14 +308,15 @@ class ProfileGate:
             hardware_differences=hardware_differences,
         )
 
-    def _disturbances(self, runs: RunPair) -> tuple[str, ...]:
+    def disturbances(self, runs: RunPair) -> tuple[str, ...]:
+        """What else went on during these runs, beyond the profile's limits."""
         conditions = together(runs.conditions)
         return () if conditions is None else disturbances(conditions, self.profile.limits)
 
     def _is_decided(self, workload: Workload, runs: RunPair) -> bool:
         """Whether more passes would tell nothing that is asked: numbers that are to be stored get
         all that the profile allows, others no more than they need."""
-        if self._is_stored_now(workload):
+        if self.is_stored_now(workload):
             return False
         if "speedup" not in self.gated(workload):
             return True

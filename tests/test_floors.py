@@ -29,7 +29,8 @@ FLOORS = {
     "floors judge_acceptance judge_distribution judge_speedup kinds looks statistics "
     "stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",
-    5: "fixtures gate options plugin profile_gate progress session stored_entries suite",
+    5: "fixtures gate options plugin profile_gate profile_report progress session stored_entries "
+    "suite",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.
