@@ -5,27 +5,16 @@ Each thing is done once however many tests ask.
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
 
 from pytest_specdec.assessment import Assessment, Subject, assess
-from pytest_specdec.baseline_store import BaselineStore
-from pytest_specdec.baseline_update import (
-    DiffRow,
-    diff_rows,
-    merged,
-    refusals,
-    stored_workload,
-    unused,
-)
+from pytest_specdec.baseline_update import refusals, stored_workload
 from pytest_specdec.catalogue import Limits, workload_checks
 from pytest_specdec.checks.evidence import IdentityRules
 from pytest_specdec.conditions import disturbances, together
 from pytest_specdec.engines.pair import FATAL, EnginePair
-from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
+from pytest_specdec.errors import EngineError, SpecdecError
 from pytest_specdec.expected import Expected
 from pytest_specdec.family import Case, judge_family
 from pytest_specdec.floors import Rules, looks_of, of_other_hardware
@@ -36,7 +25,8 @@ from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
 from pytest_specdec.report.facts import Update
-from pytest_specdec.stored_baseline import Provenance, StoredBaseline, StoredWorkload
+from pytest_specdec.stored_baseline import StoredBaseline
+from pytest_specdec.stored_numbers import StoredNumbers
 from pytest_specdec.verdict import Outcome, Verdict, outcome
 from pytest_specdec.witness import Witness
 from pytest_specdec.workload import Metric, Workload
@@ -57,6 +47,13 @@ class ProfileGate:
     _planned: dict[str, Workload] = field(default_factory=dict)
     _num_profiles: int = 1
     _verdicts: dict[str, dict[Metric, Verdict]] = field(default_factory=dict)
+
+    @property
+    def stored_numbers(self) -> StoredNumbers:
+        """The profile's stored numbers, and which of them the session writes."""
+        return StoredNumbers(
+            profile=self.profile, hardware=self.hardware, stored=self.stored, options=self.options
+        )
 
     def plan(self, workloads: Iterable[Workload], *, num_profiles: int) -> None:
         """Names the workloads that will be asked for, and how many profiles the session has: all
@@ -163,12 +160,12 @@ class ProfileGate:
         one that keeps them from being stored fails.
         """
         refused = self.refusals(assessment)
-        if self.is_stored_now(assessment.workload):
+        if self.stored_numbers.is_stored_now(assessment.workload):
             if refused:
                 name = assessment.workload.name
                 lines = [f"stored baseline of `{name}` not written: {metric}", *refused]
-                if self._hardware_differences():
-                    lines.append(f"hint: delete `{self.stored_file}` and run this again")
+                if self.stored_numbers.hardware_differences:
+                    lines.append(f"hint: delete `{self.stored_numbers.file}` and run this again")
                 return Outcome(kind="fail", message="\n".join(lines))
             return Outcome(kind="pass", message="")
         verdict = self.verdicts(assessment.workload)[metric]
@@ -182,14 +179,14 @@ class ProfileGate:
 
     def refusals(self, assessment: Assessment) -> tuple[str, ...]:
         """Why this workload's numbers must not be stored; empty when they may be."""
-        if not self.is_stored_now(assessment.workload):
+        if not self.stored_numbers.is_stored_now(assessment.workload):
             return ()
         unstored = self._judged(None)[assessment.workload.name]
         known = self.expected.findings(assessment)
         return (
             *(
                 f"{each}: numbers of other hardware are not mixed into one file"
-                for each in self._hardware_differences()
+                for each in self.stored_numbers.hardware_differences
             ),
             *refusals(
                 findings=[
@@ -211,52 +208,24 @@ class ProfileGate:
 
     def update(self) -> Update:
         """Writes what was measured to the stored baseline, as far as it may be."""
-        stored_now = [each for each in self.assessments if self.is_stored_now(each.workload)]
+        stored_now = [
+            each for each in self.assessments if self.stored_numbers.is_stored_now(each.workload)
+        ]
         refused = {each.workload.name: self.refusals(each) for each in stored_now}
         accepted = {
-            each.workload.name: stored_workload(each.measurement, self._provenance(each.runs))
+            each.workload.name: stored_workload(
+                each.measurement, self.stored_numbers.provenance(self.pair.versions, each.runs)
+            )
             for each in stored_now
             if not refused[each.workload.name]
         }
-        mode, path = self.options.update, None
-        rows: Sequence[DiffRow] = ()
-        if accepted and mode is not None:
-            new = StoredBaseline(
-                hardware_key=self.hardware.key,
-                hardware=self.hardware.facts,
-                profile=self.profile.name,
-                workloads=accepted,
-            )
-            both = merged(self.stored, new, mode=mode)
-            try:
-                path = self._store.save(both)
-                rows = diff_rows(self.stored, both)
-            except StoredBaselineError as error:
-                refused.update(dict.fromkeys(accepted, (str(error).partition("\n")[0],)))
-        return Update(
-            path=None if path is None else str(path),
-            rows=rows,
-            refused={name: reasons for name, reasons in refused.items() if reasons},
+        return self.stored_numbers.write(
+            accepted, refused={name: reasons for name, reasons in refused.items() if reasons}
         )
-
-    def unused(self, asked_for: Collection[str]) -> tuple[str, ...]:
-        """Names of stored workloads that are not among those asked for."""
-        return () if self.stored is None else unused(self.stored, asked_for)
-
-    def stored_workload(self, workload: Workload) -> StoredWorkload | None:
-        """The workload's stored numbers, if there are any."""
-        return None if self.stored is None else self.stored.workloads.get(workload.name)
-
-    def is_stored_now(self, workload: Workload) -> bool:
-        """Whether its numbers are to become the stored ones."""
-        if not workload.gated:
-            return False  # nothing of it is timed
-        mode = self.options.update
-        return mode == "all" or (mode == "new" and self.stored_workload(workload) is None)
 
     def _judged(self, stored: StoredBaseline | None) -> dict[str, dict[Metric, Verdict]]:
         """The verdicts on all that has run, against one stored baseline or none."""
-        differences = () if stored is None else self._hardware_differences()
+        differences = () if stored is None else self.stored_numbers.hardware_differences
         of = {} if stored is None else stored.workloads
         rules = self._rules(differences)
         cases = {
@@ -267,7 +236,9 @@ class ProfileGate:
                 rules=replace(
                     rules,
                     # What is to be stored gets all passes: it is looked at once, by all of them.
-                    looks=rules.looks[-1:] if self.is_stored_now(each.workload) else rules.looks,
+                    looks=rules.looks[-1:]
+                    if self.stored_numbers.is_stored_now(each.workload)
+                    else rules.looks,
                     disturbances=self.disturbances(each.runs),
                 ),
             )
@@ -282,7 +253,7 @@ class ProfileGate:
         )
         if not differences:
             return verdicts
-        file, update_command = str(self.stored_file), self.options.update_command
+        file, update_command = str(self.stored_numbers.file), self.options.update_command
         return {
             name: {
                 metric: of_other_hardware(verdict, file=file, update_command=update_command)
@@ -316,55 +287,11 @@ class ProfileGate:
     def _is_decided(self, workload: Workload, runs: RunPair) -> bool:
         """Whether more passes would tell nothing that is asked: numbers that are to be stored get
         all that the profile allows, others no more than they need."""
-        if self.is_stored_now(workload):
+        if self.stored_numbers.is_stored_now(workload):
             return False
         if "speedup" not in self.gated(workload):
             return True
-        rules = self._rules(self._hardware_differences())
-        return is_decided(measure(workload, runs), self.stored_workload(workload), rules=rules)
-
-    @property
-    def stored_file(self) -> Path:
-        """Where the stored baseline is, or would be."""
-        return self._store.path(self.hardware.key, self.profile.name)
-
-    @property
-    def stored_hardware_keys(self) -> tuple[str, ...]:
-        """The kinds of hardware that the profile has a stored baseline for."""
-        return self._store.hardware_keys(self.profile.name)
-
-    @property
-    def _store(self) -> BaselineStore:
-        return BaselineStore(self.options.baselines_folder)
-
-    def _hardware_differences(self) -> tuple[str, ...]:
-        """How the stored file's hardware differs from what is here."""
-        if self.stored is None:
-            return ()
-        return self.stored.hardware_differences(self.hardware.key, self.hardware.facts)
-
-    def _provenance(self, runs: RunPair) -> Provenance:
-        return Provenance(
-            versions=self.pair.versions,
-            commit=_commit(self.options.config_file.parent),
-            date=datetime.now(UTC).date().isoformat(),
-            num_loads=runs.num_loads,
-            num_passes=runs.passes_per_load,
-            settings_digest=self.profile.digest,
+        rules = self._rules(self.stored_numbers.hardware_differences)
+        return is_decided(
+            measure(workload, runs), self.stored_numbers.workload(workload), rules=rules
         )
-
-
-def _commit(folder: Path) -> str | None:
-    """The commit of the project whose suites ran; `None` outside version control."""
-    try:
-        answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip()

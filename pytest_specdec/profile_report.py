@@ -28,7 +28,7 @@ def profile_report(
     provenances = [
         stored.provenance
         for each in gate.assessments
-        if (stored := gate.stored_workload(each.workload)) is not None
+        if (stored := gate.stored_numbers.workload(each.workload)) is not None
     ]
     return ProfileReport(
         profile=gate.profile,
@@ -44,7 +44,7 @@ def profile_report(
         failure=None if gate.pair.failure is None else str(gate.pair.failure),
         is_changed=any(each.settings_digest != gate.profile.digest for each in provenances),
         workloads=[_workload_report(gate, each) for each in gate.assessments],
-        unused=gate.unused(asked_for.keys()),
+        unused=gate.stored_numbers.unused(asked_for.keys()),
         untested=untested(gate.profile.known_defects, _tests(gate, asked_for.values())),
         update=update,
     )
@@ -63,7 +63,7 @@ def _tests(
 
 def _workload_report(gate: ProfileGate, assessment: Assessment) -> WorkloadReport:
     workload, rate = assessment.workload, assessment.measurement
-    stored = gate.stored_workload(workload)
+    stored = gate.stored_numbers.workload(workload)
     is_comparable = stored is not None and stored.digest == rate.workload_digest
     expected = [*_expected_outcomes(gate, assessment)]
     return WorkloadReport(
@@ -80,7 +80,7 @@ def _workload_report(gate: ProfileGate, assessment: Assessment) -> WorkloadRepor
             stored=stored.acceptance.rate if stored and is_comparable else None,
             drop=gate.profile.tolerances.acceptance_rate_drop,
         ),
-        is_stored_now=gate.is_stored_now(workload) and not gate.refusals(assessment),
+        is_stored_now=gate.stored_numbers.is_stored_now(workload) and not gate.refusals(assessment),
         # Of what is not timed they disturb nothing.
         disturbances=gate.disturbances(assessment.runs) if workload.gated else (),
     )

@@ -256,7 +256,7 @@ def planned_workload(item: pytest.Item) -> Workload | None:
 
 def _elsewhere(gate: ProfileGate) -> str:
     """What is stored for a profile that has nothing stored on this hardware."""
-    others = gate.stored_hardware_keys
+    others = gate.stored_numbers.hardware_keys
     return "none for this profile" + (f"; there are for: {', '.join(others)}" if others else "")
 
 
