@@ -6,24 +6,21 @@ Each thing is done once however many tests ask.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pytest_specdec.assessment import Assessment, Subject, assess
 from pytest_specdec.baseline_update import refusals, stored_workload
 from pytest_specdec.catalogue import Limits, workload_checks
 from pytest_specdec.checks.evidence import IdentityRules
-from pytest_specdec.conditions import disturbances, together
 from pytest_specdec.engines.pair import FATAL, EnginePair
 from pytest_specdec.errors import EngineError, SpecdecError
 from pytest_specdec.expected import Expected
-from pytest_specdec.family import Case, judge_family
-from pytest_specdec.floors import Rules, looks_of, of_other_hardware
 from pytest_specdec.generation import RunPair
 from pytest_specdec.hardware import Hardware
-from pytest_specdec.judge_speedup import is_decided
 from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
+from pytest_specdec.profile_verdicts import ProfileVerdicts
 from pytest_specdec.report.facts import Update
 from pytest_specdec.stored_baseline import StoredBaseline
 from pytest_specdec.stored_numbers import StoredNumbers
@@ -55,12 +52,22 @@ class ProfileGate:
             profile=self.profile, hardware=self.hardware, stored=self.stored, options=self.options
         )
 
+    @property
+    def judging(self) -> ProfileVerdicts:
+        """How the profile's figures are judged."""
+        return ProfileVerdicts(
+            profile=self.profile,
+            stored_numbers=self.stored_numbers,
+            planned=self._planned,
+            num_profiles=self._num_profiles,
+        )
+
     def plan(self, workloads: Iterable[Workload], *, num_profiles: int) -> None:
         """Names the workloads that will be asked for, and how many profiles the session has: all
         that shares the allowance for false alarms."""
         self._planned = {each.name: each for each in workloads}
         self._num_profiles = num_profiles
-        self.pair.plan(self._planned.values(), is_decided=self._is_decided)
+        self.pair.plan(self._planned.values(), is_decided=self.judging.is_decided)
 
     def measure_planned(self) -> None:
         """Runs what has not run: verdicts are made on all gated figures together. A workload that
@@ -74,7 +81,7 @@ class ProfileGate:
     def verdicts(self, workload: Workload) -> Mapping[Metric, Verdict]:
         """On one workload, in the light of all others that have run."""
         if self._verdicts.keys() != self._assessments.keys():
-            self._verdicts = self._judged(self.stored)
+            self._verdicts = self.judging.judged(self._assessments, self.stored)
         return self._verdicts[workload.name]
 
     def assessment(self, workload: Workload) -> Assessment:
@@ -105,7 +112,7 @@ class ProfileGate:
 
     def gated(self, workload: Workload) -> tuple[Metric, ...]:
         """The metrics of a workload that can fail the build."""
-        return tuple(each for each in self.profile.gated if each in workload.gated)
+        return self.judging.gated(workload)
 
     def outcome_of(self, assessment: Assessment, subject: Subject) -> Outcome:
         """What a check's finding does to its test, or that there is none."""
@@ -130,7 +137,7 @@ class ProfileGate:
             num_speculative_tokens=self.profile.speculative_config.get("num_speculative_tokens"),
             max_model_len=config.get("model_config.max_model_len"),
             vocab_size=config.get("model_config.hf_text_config.vocab_size"),
-            false_alarms=self._false_alarms / max(1, num_sampled),
+            false_alarms=self.judging.false_alarms / max(1, num_sampled),
         )
 
     def _runs(self, workload: Workload) -> RunPair:
@@ -181,7 +188,7 @@ class ProfileGate:
         """Why this workload's numbers must not be stored; empty when they may be."""
         if not self.stored_numbers.is_stored_now(assessment.workload):
             return ()
-        unstored = self._judged(None)[assessment.workload.name]
+        unstored = self.judging.judged(self._assessments, None)[assessment.workload.name]
         known = self.expected.findings(assessment)
         return (
             *(
@@ -221,77 +228,4 @@ class ProfileGate:
         }
         return self.stored_numbers.write(
             accepted, refused={name: reasons for name, reasons in refused.items() if reasons}
-        )
-
-    def _judged(self, stored: StoredBaseline | None) -> dict[str, dict[Metric, Verdict]]:
-        """The verdicts on all that has run, against one stored baseline or none."""
-        differences = () if stored is None else self.stored_numbers.hardware_differences
-        of = {} if stored is None else stored.workloads
-        rules = self._rules(differences)
-        cases = {
-            name: Case(
-                measurement=each.measurement,
-                stored=of.get(name),
-                gated=self.gated(each.workload),
-                rules=replace(
-                    rules,
-                    # What is to be stored gets all passes: it is looked at once, by all of them.
-                    looks=rules.looks[-1:]
-                    if self.stored_numbers.is_stored_now(each.workload)
-                    else rules.looks,
-                    disturbances=self.disturbances(each.runs),
-                ),
-            )
-            for name, each in self._assessments.items()
-        }
-        verdicts = judge_family(
-            cases,
-            false_alarms=self._false_alarms,
-            num_missing=sum(
-                len(self.gated(each)) for name, each in self._planned.items() if name not in cases
-            ),
-        )
-        if not differences:
-            return verdicts
-        file, update_command = str(self.stored_numbers.file), self.options.update_command
-        return {
-            name: {
-                metric: of_other_hardware(verdict, file=file, update_command=update_command)
-                for metric, verdict in each.items()
-            }
-            for name, each in verdicts.items()
-        }
-
-    @property
-    def _false_alarms(self) -> float:
-        """This profile's share of what the session is allowed."""
-        return self.profile.tolerances.false_alarms / self._num_profiles
-
-    def _rules(self, hardware_differences: tuple[str, ...] = ()) -> Rules:
-        """At the level that each figure is held to before any has failed."""
-        num_gated = max(1, sum(len(self.gated(each)) for each in self._planned.values()))
-        return Rules(
-            tolerances=self.profile.tolerances,
-            level=self._false_alarms / num_gated,
-            looks=looks_of(self.profile),
-            counts_loads=self.profile.num_loads > 1,
-            update_command=self.options.update_command,
-            hardware_differences=hardware_differences,
-        )
-
-    def disturbances(self, runs: RunPair) -> tuple[str, ...]:
-        """What else went on during these runs, beyond the profile's limits."""
-        conditions = together(runs.conditions)
-        return () if conditions is None else disturbances(conditions, self.profile.limits)
-
-    def _is_decided(self, workload: Workload, runs: RunPair) -> bool:
-        """Whether more passes would tell nothing that is asked: numbers that are to be stored get
-        all that the profile allows, others no more than they need."""
-        if self.stored_numbers.is_stored_now(workload):
-            return False
-        if "speedup" not in self.gated(workload):
-            return True
-        rules = self._rules(self.stored_numbers.hardware_differences)
-        return is_decided(
-            measure(workload, runs), self.stored_numbers.workload(workload), rules=rules
         )

@@ -82,7 +82,7 @@ def _workload_report(gate: ProfileGate, assessment: Assessment) -> WorkloadRepor
         ),
         is_stored_now=gate.stored_numbers.is_stored_now(workload) and not gate.refusals(assessment),
         # Of what is not timed they disturb nothing.
-        disturbances=gate.disturbances(assessment.runs) if workload.gated else (),
+        disturbances=gate.judging.disturbances(assessment.runs) if workload.gated else (),
     )
 
 
