@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_specdec.assessment import Assessment, Subject
+from pytest_specdec.checks.finding import Finding
 from pytest_specdec.known_defects import KnownDefect, unseen
-from pytest_specdec.verdict import Outcome
+from pytest_specdec.verdict import Outcome, Verdict
 from pytest_specdec.workload import Workload
 
 
@@ -35,22 +36,26 @@ class Expected:
 
     def findings(self, assessment: Assessment) -> Mapping[Subject, KnownDefect]:
         """The findings that a known defect explains."""
-        known = {
-            subject: self.defect(assessment.workload, subject) for subject in assessment.findings
+        return {
+            subject: defect
+            for subject, finding in assessment.findings.items()
+            if (defect := self.defect(assessment.workload, subject)) is not None
+            and defect.explains(finding.kind)
         }
-        return {subject: each for subject, each in known.items() if each is not None}
 
-    def outcome(self, assessment: Assessment, subject: Subject, failure: str | None) -> Outcome:
+    def outcome(
+        self, assessment: Assessment, subject: Subject, failure: Finding | Verdict | None
+    ) -> Outcome:
         """A failure as it is, or as a known defect's; and a defect that shows itself no more.
 
         Args:
-            failure: what the test would say; `None` where it has nothing to say.
+            failure: what fails the test, if anything does.
         """
         defect = self.defect(assessment.workload, subject)
-        if defect is None:
-            return Outcome(kind="pass" if failure is None else "fail", message=failure or "")
         if failure is not None:
+            if defect is None or not defect.explains(failure.kind):
+                return Outcome(kind="fail", message=str(failure))
             return Outcome(kind="xfail", message=f"{defect}\n{failure}")
-        if defect in self.findings(assessment).values():
-            return Outcome(kind="pass", message="")  # others of its tests show it
-        return Outcome(kind="fail", message=unseen(defect, self.vllm_version))
+        if defect is None or defect in self.findings(assessment).values():
+            return Outcome(kind="pass", message="")  # or others of its tests show it
+        return Outcome(kind="xpass", message=unseen(defect, self.vllm_version))

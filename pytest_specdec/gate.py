@@ -7,16 +7,15 @@ it.
 from __future__ import annotations
 
 from pytest_specdec.baseline_store import BaselineStore
-from pytest_specdec.catalogue import CHECKS
 from pytest_specdec.engines.pair import EnginePair, Watch
 from pytest_specdec.errors import SpecdecError
 from pytest_specdec.hardware import hardware_for
+from pytest_specdec.kinds import KINDS
 from pytest_specdec.known_defects import check_known_names
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile, Profiles, read_profiles
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.table import Place
-from pytest_specdec.workload import METRICS
 
 
 class Gate:
@@ -28,7 +27,7 @@ class Gate:
 
     Raises:
         ConfigError: `specdec.toml` cannot be read, holds no such profile, or a known defect of a
-            check that there is not.
+            check or a kind that there is not.
         HardwareError: a profile's accelerator is not here.
         StoredBaselineError: a stored baseline cannot be read.
     """
@@ -38,7 +37,7 @@ class Gate:
         read = read_profiles(options.config_file)
         for each in read.profiles.values():
             place = Place(read.path.name, ("profiles", each.name, "known_defects"))
-            check_known_names(place, each.known_defects, known=(*CHECKS, *METRICS))
+            check_known_names(place, each.known_defects, known=KINDS)
         profiles = _chosen(options, read)
         store = BaselineStore(options.baselines_folder)
         self.profiles: dict[str, ProfileGate] = {}

@@ -1,11 +1,14 @@
 """What an engine said: one answer, one timed pass over a workload, one run of several passes.
 
 These are facts, counted and timed; judging them is the work of higher floors. JSON both ways, so
-that what a report or a recording holds can be judged again. Floor 0: imports only its own floor.
+that what a report or a recording holds can be judged again: a log-probability that JSON has no
+number for is a word there, as `null` is a token that has none. Floor 0: imports only its own floor.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -61,11 +64,11 @@ class Generation:
         return len(self.step_tokens)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self, dict_factory=_written)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Generation:
-        drafts, usage, logprobs = (data.get(key) for key in ("drafts", "usage", "logprobs"))
+        drafts, usage = data.get("drafts"), data.get("usage")
         return cls(
             **{
                 **data,
@@ -74,7 +77,7 @@ class Generation:
                 "step_tokens": tuple(data["step_tokens"]),
                 "drafts": None if drafts is None else counters_from_json(drafts),
                 "usage": None if usage is None else Usage(**usage),
-                "logprobs": None if logprobs is None else tuple(logprobs),
+                "logprobs": _read(data.get("logprobs")),
                 "others": tuple(map(tuple, data.get("others", ()))),
             }
         )
@@ -126,7 +129,7 @@ class Pass:
         raise KeyError(prompt_id)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self, dict_factory=_written)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Pass:
@@ -165,7 +168,7 @@ class Run:
         return total(counted) if counted else None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self, dict_factory=_written)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Run:
@@ -202,7 +205,9 @@ class TokenScore:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TokenScore:
-        return cls(**{**data, "top_logprobs": tuple(data.get("top_logprobs", ()))})
+        return cls(
+            **{key: _read(value) if key in LOGPROBS else value for key, value in data.items()}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +302,7 @@ class RunPair:
         return self.baseline if role == "baseline" else self.speculative
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self, dict_factory=_written)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunPair:
@@ -318,3 +323,25 @@ def counters_from_json(data: Mapping[str, Any]) -> DraftCounters:
     return DraftCounters(
         **{**data, "num_accepted_tokens_per_pos": tuple(data["num_accepted_tokens_per_pos"])}
     )
+
+
+LOGPROBS = frozenset({"logprobs", "logprob", "argmax_logprob", "top_logprobs"})
+
+
+def _written(facts: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A dataclass's fields as JSON has them."""
+    return {key: _in_words(value) if key in LOGPROBS else value for key, value in facts}
+
+
+def _in_words(value: Any) -> Any:
+    """Log-probabilities with `NaN`, `Infinity` or `-Infinity` in place of what is no number."""
+    if isinstance(value, tuple):
+        return tuple(map(_in_words, value))
+    return value if value is None or math.isfinite(value) else json.dumps(value)
+
+
+def _read(value: Any) -> Any:
+    """Log-probabilities, each a number, its word, or none."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_read, value))
+    return None if value is None else float(value)

@@ -123,7 +123,12 @@ def distribution_finding(verdict: DistributionVerdict, workload: str) -> Finding
         ]
         hint = "speculation must not change what is sampled; look at the rejection sampler"
     facts.extend(_means(own, other))
-    return Finding(kind="distribution", prompt_id=workload, facts=tuple(facts), hint=hint)
+    return Finding(
+        kind="distribution" if verdict.kind == "failed" else verdict.kind,
+        prompt_id=workload,
+        facts=tuple(facts),
+        hint=hint,
+    )
 
 
 def _sampled(

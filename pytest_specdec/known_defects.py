@@ -5,6 +5,7 @@
     workload = "sampled"
     versions = ">=0.27.1,<=0.32.0"
     reason = "the CPU sampler divides by memory that nobody wrote"
+    kind = ["distribution"]
 
 A finding that it names does not fail the build, and every report shows it. When the check finds
 nothing any more, that fails: the entry has had its day. Floor 1; pure.
@@ -12,7 +13,7 @@ nothing any more, that fails: the entry has had its day. Floor 1; pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -36,6 +37,12 @@ class KnownDefect:
         default=(),
         metadata={"help": "the prompts, or circumstances, that may show it; empty: any"},
     )
+    kind: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "help": "the kinds of finding that it explains, or of a metric the verdicts; empty: any"
+        },
+    )
 
     def is_of(self, vllm_version: str | None) -> bool:
         """Whether that vLLM has it; a version that is no version has nothing."""
@@ -49,6 +56,10 @@ class KnownDefect:
         """Whether a check of that workload may show it."""
         is_about = not self.about or about in self.about
         return (self.workload, self.check) == (workload, check) and is_about
+
+    def explains(self, kind: str) -> bool:
+        """Whether what such a check found is this defect."""
+        return not self.kind or kind in self.kind
 
     def __str__(self) -> str:
         return f"known defect of vLLM {self.versions}: {self.reason}"
@@ -76,20 +87,26 @@ def check_known_defects(place: Place, defects: Collection[KnownDefect]) -> None:
 
 
 def check_known_names(
-    place: Place, defects: Collection[KnownDefect], *, known: Collection[str]
+    place: Place, defects: Collection[KnownDefect], *, known: Mapping[str, Collection[str]]
 ) -> None:
-    """Refuses an entry of a check that there is not: it would never be seen, nor missed.
+    """Refuses an entry of a check that there is not, or of a kind that its check does not find: it
+    would never be seen.
+
+    Args:
+        known: by check, what it can find.
 
     Raises:
         ConfigError: naming file, key and entry.
     """
     for number, each in enumerate(defects):
+        here = place.at(str(number))
         if each.check not in known:
-            raise (
-                place.at(str(number))
-                .at("check")
-                .error(f"is no check: {each.check!r}", hint=did_you_mean(each.check, known))
-            )
+            hint = did_you_mean(each.check, known)
+            raise here.at("check").error(f"is no check: {each.check!r}", hint=hint)
+        for kind in each.kind:
+            if kind not in known[each.check]:
+                hint = did_you_mean(kind, known[each.check])
+                raise here.at("kind").error(f"is no kind of `{each.check}`: {kind!r}", hint=hint)
 
 
 def untested(
@@ -105,8 +122,10 @@ def untested(
 
 def unseen(defect: KnownDefect, vllm_version: str | None) -> str:
     """The failure text where a defect that is known does not show itself."""
+    kinds = " nor ".join(f"`{kind}`" for kind in defect.kind)
+    finds = f"no {kinds}" if kinds else "nothing"
     return (
-        f"unexpected pass: `{defect.check}` of `{defect.workload}` finds nothing on vLLM "
+        f"unexpected pass: `{defect.check}` of `{defect.workload}` finds {finds} on vLLM "
         f"{vllm_version}\n{defect}\n"
         "hint: if it is mended there, end the entry's `versions` before this one in "
         "`known_defects` of the profile, or delete the entry"

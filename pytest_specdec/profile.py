@@ -40,6 +40,7 @@ RESERVED_ENGINE_ARGS = {
     "speculative_config": "set `speculative_config` of the profile",
     "disable_log_stats": "the gate needs vLLM's counters and sets it",
     "per_request_spec_decode_metrics": "the gate sets it where vLLM has it",
+    "stream_interval": "the gate needs a chunk for each step, to count its tokens",
 }
 
 

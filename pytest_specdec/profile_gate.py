@@ -5,44 +5,28 @@ Each thing is done once however many tests ask.
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pytest_specdec.assessment import Assessment, Subject, assess
-from pytest_specdec.baseline_store import BaselineStore
-from pytest_specdec.baseline_update import (
-    DiffRow,
-    diff_rows,
-    merged,
-    refusals,
-    stored_workload,
-    unused,
-)
-from pytest_specdec.catalogue import Limits, check_names, workload_checks
+from pytest_specdec.baseline_update import refusals, stored_workload
+from pytest_specdec.catalogue import Limits, workload_checks
 from pytest_specdec.checks.evidence import IdentityRules
-from pytest_specdec.conditions import disturbances, together
 from pytest_specdec.engines.pair import FATAL, EnginePair
-from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
+from pytest_specdec.errors import EngineError, SpecdecError
 from pytest_specdec.expected import Expected
-from pytest_specdec.family import Case, judge_family
-from pytest_specdec.floors import Rules, line, looks_of, of_other_hardware
 from pytest_specdec.generation import RunPair
 from pytest_specdec.hardware import Hardware
-from pytest_specdec.judge_speedup import is_decided
-from pytest_specdec.known_defects import KnownDefect, untested
 from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
-from pytest_specdec.report.facts import ABSENT, ProfileReport, Update, WorkloadReport
-from pytest_specdec.stored_baseline import Provenance, StoredBaseline, StoredWorkload
+from pytest_specdec.profile_verdicts import ProfileVerdicts
+from pytest_specdec.report.facts import Update
+from pytest_specdec.stored_baseline import StoredBaseline
+from pytest_specdec.stored_numbers import StoredNumbers
 from pytest_specdec.verdict import Outcome, Verdict, outcome
 from pytest_specdec.witness import Witness
 from pytest_specdec.workload import Metric, Workload
-
-UPGRADED = ("vllm", "torch", "driver")
 
 
 @dataclass
@@ -61,12 +45,29 @@ class ProfileGate:
     _num_profiles: int = 1
     _verdicts: dict[str, dict[Metric, Verdict]] = field(default_factory=dict)
 
+    @property
+    def stored_numbers(self) -> StoredNumbers:
+        """The profile's stored numbers, and which of them the session writes."""
+        return StoredNumbers(
+            profile=self.profile, hardware=self.hardware, stored=self.stored, options=self.options
+        )
+
+    @property
+    def judging(self) -> ProfileVerdicts:
+        """How the profile's figures are judged."""
+        return ProfileVerdicts(
+            profile=self.profile,
+            stored_numbers=self.stored_numbers,
+            planned=self._planned,
+            num_profiles=self._num_profiles,
+        )
+
     def plan(self, workloads: Iterable[Workload], *, num_profiles: int) -> None:
         """Names the workloads that will be asked for, and how many profiles the session has: all
         that shares the allowance for false alarms."""
         self._planned = {each.name: each for each in workloads}
         self._num_profiles = num_profiles
-        self.pair.plan(self._planned.values(), is_decided=self._is_decided)
+        self.pair.plan(self._planned.values(), is_decided=self.judging.is_decided)
 
     def measure_planned(self) -> None:
         """Runs what has not run: verdicts are made on all gated figures together. A workload that
@@ -80,7 +81,7 @@ class ProfileGate:
     def verdicts(self, workload: Workload) -> Mapping[Metric, Verdict]:
         """On one workload, in the light of all others that have run."""
         if self._verdicts.keys() != self._assessments.keys():
-            self._verdicts = self._judged(self.stored)
+            self._verdicts = self.judging.judged(self._assessments, self.stored)
         return self._verdicts[workload.name]
 
     def assessment(self, workload: Workload) -> Assessment:
@@ -111,15 +112,13 @@ class ProfileGate:
 
     def gated(self, workload: Workload) -> tuple[Metric, ...]:
         """The metrics of a workload that can fail the build."""
-        return tuple(each for each in self.profile.gated if each in workload.gated)
+        return self.judging.gated(workload)
 
     def outcome_of(self, assessment: Assessment, subject: Subject) -> Outcome:
         """What a check's finding does to its test, or that there is none."""
         if (missing := assessment.missing.get(subject)) is not None:
             return Outcome(kind="skip", message=missing)
-        finding = assessment.findings.get(subject)
-        text = None if finding is None else str(finding)
-        return self.expected.outcome(assessment, subject, text)
+        return self.expected.outcome(assessment, subject, assessment.findings.get(subject))
 
     @property
     def expected(self) -> Expected:
@@ -127,15 +126,6 @@ class ProfileGate:
         return Expected(
             defects=self.profile.known_defects, vllm_version=self.pair.versions.get("vllm")
         )
-
-    def _known(self, assessment: Assessment) -> Mapping[Subject, KnownDefect]:
-        """The findings and the failed metrics that a known defect explains."""
-        known = dict(self.expected.findings(assessment))
-        for metric in self.gated(assessment.workload):
-            defect = self.expected.defect(assessment.workload, (metric, None))
-            if defect is not None and self.outcome(assessment, metric).kind == "xfail":
-                known[metric, None] = defect
-        return known
 
     def _limits(self) -> Limits:
         config = self.pair.facts["baseline"].config
@@ -147,7 +137,7 @@ class ProfileGate:
             num_speculative_tokens=self.profile.speculative_config.get("num_speculative_tokens"),
             max_model_len=config.get("model_config.max_model_len"),
             vocab_size=config.get("model_config.hf_text_config.vocab_size"),
-            false_alarms=self._false_alarms / max(1, num_sampled),
+            false_alarms=self.judging.false_alarms / max(1, num_sampled),
         )
 
     def _runs(self, workload: Workload) -> RunPair:
@@ -177,33 +167,33 @@ class ProfileGate:
         one that keeps them from being stored fails.
         """
         refused = self.refusals(assessment)
-        if self._is_stored_now(assessment.workload):
+        if self.stored_numbers.is_stored_now(assessment.workload):
             if refused:
                 name = assessment.workload.name
                 lines = [f"stored baseline of `{name}` not written: {metric}", *refused]
-                if self._hardware_differences():
-                    lines.append(f"hint: delete `{self.stored_file}` and run this again")
+                if self.stored_numbers.hardware_differences:
+                    lines.append(f"hint: delete `{self.stored_numbers.file}` and run this again")
                 return Outcome(kind="fail", message="\n".join(lines))
             return Outcome(kind="pass", message="")
+        verdict = self.verdicts(assessment.workload)[metric]
         judged = outcome(
-            self.verdicts(assessment.workload)[metric],
-            strict=self.options.is_strict,
-            inconclusive=self.options.inconclusive,
+            verdict, strict=self.options.is_strict, inconclusive=self.options.inconclusive
         )
         if judged.kind == "skip":
             return judged
-        return self.expected.outcome(assessment, (metric, None), judged.message or None)
+        failure = verdict if judged.kind == "fail" else None
+        return self.expected.outcome(assessment, (metric, None), failure)
 
     def refusals(self, assessment: Assessment) -> tuple[str, ...]:
         """Why this workload's numbers must not be stored; empty when they may be."""
-        if not self._is_stored_now(assessment.workload):
+        if not self.stored_numbers.is_stored_now(assessment.workload):
             return ()
-        unstored = self._judged(None)[assessment.workload.name]
+        unstored = self.judging.judged(self._assessments, None)[assessment.workload.name]
         known = self.expected.findings(assessment)
         return (
             *(
                 f"{each}: numbers of other hardware are not mixed into one file"
-                for each in self._hardware_differences()
+                for each in self.stored_numbers.hardware_differences
             ),
             *refusals(
                 findings=[
@@ -225,222 +215,17 @@ class ProfileGate:
 
     def update(self) -> Update:
         """Writes what was measured to the stored baseline, as far as it may be."""
-        stored_now = [each for each in self.assessments if self._is_stored_now(each.workload)]
+        stored_now = [
+            each for each in self.assessments if self.stored_numbers.is_stored_now(each.workload)
+        ]
         refused = {each.workload.name: self.refusals(each) for each in stored_now}
         accepted = {
-            each.workload.name: stored_workload(each.measurement, self._provenance(each.runs))
+            each.workload.name: stored_workload(
+                each.measurement, self.stored_numbers.provenance(self.pair.versions, each.runs)
+            )
             for each in stored_now
             if not refused[each.workload.name]
         }
-        mode, path = self.options.update, None
-        rows: Sequence[DiffRow] = ()
-        if accepted and mode is not None:
-            new = StoredBaseline(
-                hardware_key=self.hardware.key,
-                hardware=self.hardware.facts,
-                profile=self.profile.name,
-                workloads=accepted,
-            )
-            both = merged(self.stored, new, mode=mode)
-            try:
-                path = self._store.save(both)
-                rows = diff_rows(self.stored, both)
-            except StoredBaselineError as error:
-                refused.update(dict.fromkeys(accepted, (str(error).partition("\n")[0],)))
-        return Update(
-            path=None if path is None else str(path),
-            rows=rows,
-            refused={name: reasons for name, reasons in refused.items() if reasons},
+        return self.stored_numbers.write(
+            accepted, refused={name: reasons for name, reasons in refused.items() if reasons}
         )
-
-    def report(self, *, asked_for: Mapping[str, Workload], update: Update | None) -> ProfileReport:
-        """All there is to report on the profile.
-
-        Args:
-            asked_for: the workloads that some test asked for, by name.
-            update: what `update` did, if it was called.
-        """
-        provenances = [
-            stored.provenance
-            for each in self.assessments
-            if (stored := self.stored_workload(each.workload)) is not None
-        ]
-        return ProfileReport(
-            profile=self.profile,
-            hardware=self.hardware,
-            versions=self.pair.versions,
-            stored_versions={
-                name: sorted({each.versions.get(name) or ABSENT for each in provenances})
-                for name in UPGRADED
-                if provenances
-            },
-            engines=self.pair.facts,
-            num_starts=self.pair.num_starts,
-            failure=None if self.pair.failure is None else str(self.pair.failure),
-            is_changed=any(each.settings_digest != self.profile.digest for each in provenances),
-            workloads=[self._workload_report(each) for each in self.assessments],
-            unused=self.unused(asked_for.keys()),
-            untested=untested(self.profile.known_defects, self._tests(asked_for.values())),
-            update=update,
-        )
-
-    def _tests(self, workloads: Iterable[Workload]) -> tuple[tuple[str, str, str | None], ...]:
-        """What each test of these workloads is about."""
-        return tuple(
-            (each.name, check, about)
-            for each in workloads
-            for check, about in (
-                *check_names(each),
-                *((metric, None) for metric in self.gated(each)),
-            )
-        )
-
-    def unused(self, asked_for: Collection[str]) -> tuple[str, ...]:
-        """Names of stored workloads that are not among those asked for."""
-        return () if self.stored is None else unused(self.stored, asked_for)
-
-    def _workload_report(self, assessment: Assessment) -> WorkloadReport:
-        stored, rate = self.stored_workload(assessment.workload), assessment.measurement
-        is_comparable = stored is not None and stored.digest == rate.workload_digest
-        return WorkloadReport(
-            assessment=assessment,
-            verdicts=self.verdicts(assessment.workload),
-            gated=self.gated(assessment.workload),
-            known=self._known(assessment),
-            rate=None
-            if rate.acceptance_rate is None
-            else line(
-                "acceptance rate",
-                rate.acceptance_rate,
-                stored=stored.acceptance.rate if stored and is_comparable else None,
-                drop=self.profile.tolerances.acceptance_rate_drop,
-            ),
-            is_stored_now=self._is_stored_now(assessment.workload)
-            and not self.refusals(assessment),
-            # Of what is not timed they disturb nothing.
-            disturbances=self._disturbances(assessment.runs) if assessment.workload.gated else (),
-        )
-
-    def stored_workload(self, workload: Workload) -> StoredWorkload | None:
-        """The workload's stored numbers, if there are any."""
-        return None if self.stored is None else self.stored.workloads.get(workload.name)
-
-    def _is_stored_now(self, workload: Workload) -> bool:
-        if not workload.gated:
-            return False  # nothing of it is timed
-        mode = self.options.update
-        return mode == "all" or (mode == "new" and self.stored_workload(workload) is None)
-
-    def _judged(self, stored: StoredBaseline | None) -> dict[str, dict[Metric, Verdict]]:
-        """The verdicts on all that has run, against one stored baseline or none."""
-        differences = () if stored is None else self._hardware_differences()
-        of = {} if stored is None else stored.workloads
-        rules = self._rules(differences)
-        cases = {
-            name: Case(
-                measurement=each.measurement,
-                stored=of.get(name),
-                gated=self.gated(each.workload),
-                rules=replace(
-                    rules,
-                    # What is to be stored gets all passes: it is looked at once, by all of them.
-                    looks=rules.looks[-1:] if self._is_stored_now(each.workload) else rules.looks,
-                    disturbances=self._disturbances(each.runs),
-                ),
-            )
-            for name, each in self._assessments.items()
-        }
-        verdicts = judge_family(
-            cases,
-            false_alarms=self._false_alarms,
-            num_missing=sum(
-                len(self.gated(each)) for name, each in self._planned.items() if name not in cases
-            ),
-        )
-        if not differences:
-            return verdicts
-        file, update_command = str(self.stored_file), self.options.update_command
-        return {
-            name: {
-                metric: of_other_hardware(verdict, file=file, update_command=update_command)
-                for metric, verdict in each.items()
-            }
-            for name, each in verdicts.items()
-        }
-
-    @property
-    def _false_alarms(self) -> float:
-        """This profile's share of what the session is allowed."""
-        return self.profile.tolerances.false_alarms / self._num_profiles
-
-    def _rules(self, hardware_differences: tuple[str, ...] = ()) -> Rules:
-        """At the level that each figure is held to before any has failed."""
-        num_gated = max(1, sum(len(self.gated(each)) for each in self._planned.values()))
-        return Rules(
-            tolerances=self.profile.tolerances,
-            level=self._false_alarms / num_gated,
-            looks=looks_of(self.profile),
-            counts_loads=self.profile.num_loads > 1,
-            update_command=self.options.update_command,
-            hardware_differences=hardware_differences,
-        )
-
-    def _disturbances(self, runs: RunPair) -> tuple[str, ...]:
-        conditions = together(runs.conditions)
-        return () if conditions is None else disturbances(conditions, self.profile.limits)
-
-    def _is_decided(self, workload: Workload, runs: RunPair) -> bool:
-        """Whether more passes would tell nothing that is asked: numbers that are to be stored get
-        all that the profile allows, others no more than they need."""
-        if self._is_stored_now(workload):
-            return False
-        if "speedup" not in self.gated(workload):
-            return True
-        rules = self._rules(self._hardware_differences())
-        return is_decided(measure(workload, runs), self.stored_workload(workload), rules=rules)
-
-    @property
-    def stored_file(self) -> Path:
-        """Where the stored baseline is, or would be."""
-        return self._store.path(self.hardware.key, self.profile.name)
-
-    @property
-    def stored_hardware_keys(self) -> tuple[str, ...]:
-        """The kinds of hardware that the profile has a stored baseline for."""
-        return self._store.hardware_keys(self.profile.name)
-
-    @property
-    def _store(self) -> BaselineStore:
-        return BaselineStore(self.options.baselines_folder)
-
-    def _hardware_differences(self) -> tuple[str, ...]:
-        """How the stored file's hardware differs from what is here."""
-        if self.stored is None:
-            return ()
-        return self.stored.hardware_differences(self.hardware.key, self.hardware.facts)
-
-    def _provenance(self, runs: RunPair) -> Provenance:
-        return Provenance(
-            versions=self.pair.versions,
-            commit=_commit(self.options.config_file.parent),
-            date=datetime.now(UTC).date().isoformat(),
-            num_loads=runs.num_loads,
-            num_passes=runs.passes_per_load,
-            settings_digest=self.profile.digest,
-        )
-
-
-def _commit(folder: Path) -> str | None:
-    """The commit of the project whose suites ran; `None` outside version control."""
-    try:
-        answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip()

@@ -16,6 +16,7 @@ from pytest_specdec.errors import EngineError, EngineUnavailable, SpecdecError
 from pytest_specdec.gate import Gate
 from pytest_specdec.options import Options
 from pytest_specdec.profile_gate import ProfileGate
+from pytest_specdec.profile_report import profile_report
 from pytest_specdec.progress import TerminalWatch
 from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_json
@@ -190,7 +191,8 @@ class GateSession:
         self._gate.close()
         is_update = self.options.update is not None and is_complete
         self.reports = tuple(
-            each.report(
+            profile_report(
+                each,
                 asked_for=self.asked_for.get(each.profile.name, {}),
                 update=each.update() if is_update else None,
             )
@@ -254,7 +256,7 @@ def planned_workload(item: pytest.Item) -> Workload | None:
 
 def _elsewhere(gate: ProfileGate) -> str:
     """What is stored for a profile that has nothing stored on this hardware."""
-    others = gate.stored_hardware_keys
+    others = gate.stored_numbers.hardware_keys
     return "none for this profile" + (f"; there are for: {', '.join(others)}" if others else "")
 
 

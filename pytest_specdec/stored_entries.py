@@ -72,7 +72,7 @@ class StoredEntries(pytest.Item):
 
     def runtest(self) -> None:
         session, gate = GateSession.of(self.config), self.parent.gate
-        unused = gate.unused(session.asked_for.get(gate.profile.name, {}).keys())
+        unused = gate.stored_numbers.unused(session.asked_for.get(gate.profile.name, {}).keys())
         if not unused:
             return
         fact = f"stored, but no test asked for: {', '.join(f'`{name}`' for name in unused)}"
@@ -82,7 +82,7 @@ class StoredEntries(pytest.Item):
             "run the tests that use them (a partial selection leaves some out), or delete from "
             "`workloads` in the file what no test uses"
         )
-        pytest.fail(f"{fact}\nfile: {gate.stored_file}\nhint: {hint}", pytrace=False)
+        pytest.fail(f"{fact}\nfile: {gate.stored_numbers.file}\nhint: {hint}", pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, f"{self.name} ({self.parent.name})"

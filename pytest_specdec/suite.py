@@ -154,7 +154,7 @@ def enforce(item: pytest.Item, outcome: Outcome) -> None:
             )
         except InconclusiveWarning as warning:
             raise pytest.fail.Exception(str(warning), pytrace=False) from None
-    if outcome.kind == "fail":
+    if outcome.kind in ("fail", "xpass"):
         pytest.fail(outcome.message, pytrace=False)
     if outcome.kind == "skip":
         pytest.skip(outcome.message)

@@ -92,12 +92,13 @@ class Outcome:
     """What a verdict does to its test.
 
     Attributes:
-        message: the failure text, or the reason of the skip on one line; empty for a pass. An
-            `xfail` is a failure that was to be expected.
+        kind: pytest's words: an `xfail` is a failure that was to be expected, an `xpass` a pass
+            that was not, and fails.
+        message: the failure text, or the reason of the skip on one line; empty for a pass.
         warning: what to warn of besides.
     """
 
-    kind: Literal["pass", "fail", "skip", "xfail"]
+    kind: Literal["pass", "fail", "skip", "xfail", "xpass"]
     message: str
     warning: str | None = None
 

@@ -196,7 +196,7 @@ def test_a_circumstance_that_nobody_asked_for_is_no_retake() -> None:
     [
         (None, 300, "not judged"),
         (2, 300, None),
-        (2, 100, "distribution"),
+        (2, 100, "too few tokens"),
     ],
 )
 def test_the_vocabulary_and_the_scores_decide_on_the_distribution(

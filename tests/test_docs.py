@@ -13,6 +13,7 @@ import pytest
 
 from pytest_specdec.catalogue import CHECKS
 from pytest_specdec.checks.triage import Kind
+from pytest_specdec.judge_distribution import DistributionKind
 from pytest_specdec.workload import CIRCUMSTANCES, METRICS
 from tools.reference import REFERENCE, reference
 
@@ -23,8 +24,14 @@ PACKAGE = ROOT / "pytest_specdec"
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
 # What a kind is given to, and the place of it among the arguments.
 MAKERS = {"Finding": None, "_finding": 0, "not_honoured": 0, "SqlDefect": 0, "Unresolved": None}
-# Kinds that are told on: those of `triage.Kind`, and of the exceptions among the makers.
-ELSEWHERE = {"triage.py: kind", "sql.py: defect.kind", "sql.py: error.kind"}
+# Kinds that are told on: those of types, and of the exceptions among the makers.
+TYPED = {*get_args(Kind), *get_args(DistributionKind)} - {"passed", "failed"}
+ELSEWHERE = {
+    "triage.py: kind",
+    "sql.py: defect.kind",
+    "sql.py: error.kind",
+    "judge_distribution.py: 'distribution' if verdict.kind == 'failed' else verdict.kind",
+}
 REFUSED_BY = {"refused by {dialect}": {"refused by sqlite", "refused by duckdb"}}
 
 
@@ -82,7 +89,7 @@ def defaults() -> Iterator[str]:
 
 def told() -> Iterator[tuple[str, str | None]]:
     """Where a kind is given, and what it may be."""
-    yield from (("a type", kind) for kind in get_args(Kind))
+    yield from (("a type", kind) for kind in TYPED)
     yield from (("a default", kind) for kind in defaults())
     for path, call, function in calls():
         value = kind_of(call)
@@ -98,8 +105,12 @@ UNREAD = {where for where, kind in TOLD if kind is None}
 
 def rows(page: str, heading: str) -> list[str]:
     """The names in the first column of every table of that heading, as often as they stand."""
+    return first_cells((DOCS / page).read_text(encoding="utf-8"), heading)
+
+
+def first_cells(text: str, heading: str) -> list[str]:
     names, is_in = [], False
-    for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
+    for line in text.splitlines():
         first = line.split("|")[1].strip() if line.startswith("|") else None
         if first is None or first == heading:
             is_in = first == heading
@@ -122,6 +133,7 @@ def test_kinds_are_read_wherever_they_are_written() -> None:
         "answers missing",  # a choice of two
         "logprobs not finite",  # a variable
         "near tie",  # of a type
+        "distribution",  # put in place of a type's
         "unknown name",  # a default
         "refused by duckdb",  # put together
     } <= KINDS

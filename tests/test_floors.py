@@ -26,10 +26,11 @@ FLOORS = {
     "checks.sql_statements checks.sql_text checks.structured_outputs checks.triage "
     "checks.validity measurement speedup trail witness",
     3: "assessment baseline_store baseline_update catalogue e_process expected explain family "
-    "floors judge_acceptance judge_distribution judge_speedup looks statistics stored_baseline "
-    "verdict",
+    "floors judge_acceptance judge_distribution judge_speedup kinds looks statistics "
+    "stored_baseline verdict",
     4: "report report.facts report.json_file report.summary",
-    5: "fixtures gate options plugin profile_gate progress session stored_entries suite",
+    5: "fixtures gate options plugin profile_gate profile_report profile_verdicts progress session "
+    "stored_entries stored_numbers suite",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.

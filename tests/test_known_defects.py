@@ -72,6 +72,19 @@ def test_what_may_show_it(
     assert defect(about=about).concerns(*subject) is concerns
 
 
+@pytest.mark.parametrize(
+    ("kind", "found", "explains"),
+    [
+        ((), "miscounted", True),
+        (("miscounted",), "miscounted", True),
+        (("miscounted", "lost"), "lost", True),
+        (("miscounted",), "lost", False),
+    ],
+)
+def test_the_kinds_that_it_explains(kind: tuple[str, ...], found: str, explains: bool) -> None:
+    assert defect(kind=kind).explains(found) is explains
+
+
 def test_in_words() -> None:
     assert str(defect()) == "known defect of vLLM >=0.27.1,<=0.32.0: why"
 
@@ -83,6 +96,19 @@ def test_what_is_said_where_it_is_not_seen() -> None:
         "hint: if it is mended there, end the entry's `versions` before this one in "
         "`known_defects` of the profile, or delete the entry",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "finds"),
+    [
+        ((), "nothing"),
+        (("lost",), "no `lost`"),
+        (("lost", "miscounted"), "no `lost` nor `miscounted`"),
+    ],
+)
+def test_what_is_not_seen_is_named(kind: tuple[str, ...], finds: str) -> None:
+    told = unseen(defect(kind=kind), "0.30.0")
+    assert told.startswith(f"unexpected pass: `counts` of `code` finds {finds} on vLLM 0.30.0\n")
 
 
 def test_sound_entries() -> None:
@@ -116,11 +142,25 @@ def test_entries_that_are_refused(defects: tuple[KnownDefect, ...], told: str) -
 
 
 def test_a_check_that_there_is_not_is_refused() -> None:
-    known = ("counts", "drift")
+    known = {"counts": ("miscounted",), "drift": ("acceptance drifts",)}
     check_known_names(PLACE, (defect(), defect("drift")), known=known)
     told = "`profiles.small.known_defects.1.check` is no check: 'dritf'\nhint: did you mean `drift`"
     with pytest.raises(ConfigError, match=f"^`specdec.toml`: {re.escape(told)}"):
         check_known_names(PLACE, (defect(), defect("dritf")), known=known)
+
+
+def test_a_kind_that_its_check_does_not_find_is_refused() -> None:
+    known = {"counts": ("miscounted", "lost"), "drift": ("acceptance drifts",)}
+    sound = defect(kind=("miscounted", "lost"))
+    check_known_names(PLACE, (sound,), known=known)
+    told = (
+        "`profiles.small.known_defects.1.kind` is no kind of `counts`: 'miscount'\n"
+        "hint: did you mean `miscounted`?"
+    )
+    with pytest.raises(ConfigError, match=f"^`specdec.toml`: {re.escape(told)}"):
+        check_known_names(PLACE, (sound, defect(kind=("lost", "miscount"))), known=known)
+    with pytest.raises(ConfigError, match="is no kind of `counts`: 'acceptance drifts'"):
+        check_known_names(PLACE, (defect(kind=("acceptance drifts",)),), known=known)
 
 
 def test_entries_that_no_test_is_about() -> None:

@@ -106,6 +106,7 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
         'versions = "==0.32.0"',
         'reason = "why else"',
         'about = ["one", "two"]',
+        'kind = ["near tie", "divergence"]',
     )
     assert (whole.layout, whole.setup) == ("sequential", "make it")
     assert (whole.num_loads, whole.num_blocks, whole.num_looks) == (4, 3, 2)
@@ -126,6 +127,7 @@ def test_all_a_profile_can_say(tmp_path: Path) -> None:
             versions="==0.32.0",
             reason="why else",
             about=("one", "two"),
+            kind=("near tie", "divergence"),
         ),
     )
     assert whole.limits == Limits(max_other_cpu_share=0.5)
@@ -278,6 +280,12 @@ def test_the_digest_is_of_what_the_engines_are_told(
 def test_a_wrong_value_is_refused_by_key(tmp_path: Path, more: str, told: str) -> None:
     with pytest.raises(ConfigError, match=f"^`specdec.toml`: {re.escape(told)}"):
         profile(tmp_path, more)
+
+
+def test_a_profile_does_not_change_how_answers_are_counted(tmp_path: Path) -> None:
+    """vLLM's `stream_interval` joins steps into one chunk, and a step's tokens are counted."""
+    with pytest.raises(ConfigError, match=r"`profiles.small.engine_args.stream_interval` cannot"):
+        profile(tmp_path, "engine_args = { stream_interval = 10 }")
 
 
 @pytest.mark.parametrize(

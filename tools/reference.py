@@ -10,14 +10,14 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_specdec.catalogue import CHECKS
 from pytest_specdec.conditions import Limits
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.options import add_options
-from pytest_specdec.profile import Profile, Requires, Timeouts, Tolerances
+from pytest_specdec.profile import RESERVED_ENGINE_ARGS, Profile, Requires, Timeouts, Tolerances
 from pytest_specdec.workload import METRICS
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference.md"
@@ -85,9 +85,14 @@ def reference() -> str:
     ):
         rows = ((f"`{key}`", text, default) for key, text, default in _fields(cls))
         lines += [f"### `{title}`", "", *_table(("key", "meaning", "default"), rows), ""]
-    names = ", ".join(f"`{name}`" for name in (*CHECKS, *METRICS))
-    lines += [f"`check` is one of {names}.", ""]
+        if cls is Profile:
+            lines += [f"`engine_args` cannot set {_names(RESERVED_ENGINE_ARGS)}.", ""]
+    lines += [f"`check` is one of {_names((*CHECKS, *METRICS))}.", ""]
     return "\n".join(lines)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _shown(name: str, default: object) -> str:

@@ -17,7 +17,6 @@ from pytest_specdec.verdict import Verdict
 from pytest_specdec.workload import Metric
 
 STORED = "stored"
-NOT_GATED = "not gated"
 KNOWN = "known defect"
 ABSENT = "-"
 # The worst comes first: a workload is as good as its worst verdict.
@@ -41,6 +40,7 @@ class WorkloadReport:
         rate: acceptance rate now, stored and its floor; `None` when nothing was drafted.
         is_stored_now: whether its numbers become the stored ones.
         known: findings and failed metrics that a known defect explains; they do not fail the build.
+        unseen: known defects that its tests should have shown, and did not; that fails the build.
         disturbances: what else went on while it was timed, beyond the profile's limits.
     """
 
@@ -50,19 +50,20 @@ class WorkloadReport:
     rate: Line | None
     is_stored_now: bool
     known: Mapping[Subject, KnownDefect] = field(default_factory=dict)
+    unseen: Sequence[KnownDefect] = ()
     disturbances: Sequence[str] = ()
 
     @property
     def verdict(self) -> str:
-        """One word, or a few, for the whole workload."""
-        if self.assessment.findings.keys() - self.known.keys():
+        """One word, or a few, for the whole workload. Where nothing is gated its checks decide."""
+        if self.assessment.findings.keys() - self.known.keys() or self.unseen:
             return "failed"
         if self.is_stored_now:
             return STORED
         kinds = {
             self.verdicts[metric].kind for metric in self.gated if (metric, None) not in self.known
         }
-        rest = KNOWN if self.known else NOT_GATED
+        rest = KNOWN if self.known else "passed"
         return next((kind for kind in WORST_FIRST if kind in kinds), rest)
 
     @property

@@ -78,6 +78,7 @@ def _workload(report: WorkloadReport) -> dict[str, Any]:
             }
             for (check, about), defect in report.known.items()
         ],
+        "unexpected_passes": [asdict(each) for each in report.unseen],
         "missing": [
             {"check": check, "about": about, "reason": reason}
             for (check, about), reason in assessment.missing.items()

@@ -122,12 +122,14 @@ def _notes(report: ProfileReport) -> Iterator[str]:
 
 
 def _known_defects(report: ProfileReport) -> Iterator[str]:
-    """Never silent: what is known to be broken, and how often it was seen."""
+    """Never silent: what is known to be broken, and how often it was seen, or that it was not."""
     for each in report.workloads:
+        name = each.assessment.workload.name
         for defect in dict.fromkeys(each.known.values()):
             count = sum(other is defect for other in each.known.values())
-            name = each.assessment.workload.name
             yield f"{name}: {defect.check}: {defect} (seen: {count})"
+        for defect in each.unseen:
+            yield f"{name}: {defect.check}: unexpected pass: {defect}"
 
 
 def _versions(report: ProfileReport) -> Iterator[str]:

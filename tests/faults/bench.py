@@ -203,7 +203,8 @@ class Bench:
                 assessment = gate.assessment(workload)
                 if not gate.refusals(assessment):
                     break
-            numbers = stored_workload(assessment.measurement, gate._provenance(assessment.runs))
+            provenance = gate.stored_numbers.provenance(gate.pair.versions, assessment.runs)
+            numbers = stored_workload(assessment.measurement, provenance)
             self._stored[key] = StoredBaseline(
                 hardware_key=HARDWARE.key,
                 hardware=HARDWARE.facts,

@@ -136,7 +136,7 @@ def case(
             {"speculative": {"drawn": "likeliest"}},
             "distribution: `code`",
         ),
-        case("distribution", OWN, {"baseline": {"drawn": "likeliest"}}, "distribution: `code`"),
+        case("distribution", OWN, {"baseline": {"drawn": "likeliest"}}, "uncalibrated: `code`"),
         case("distribution", OWN, {"config": {VOCAB: None}}, "not judged"),
     ],
 )

@@ -67,7 +67,7 @@ def test_nothing_gated_leaves_the_answers(recorded: Project) -> None:
         0,
         {"code.jsonl::fast::identical[one]": "passed", **wide("code")},
     )
-    assert cells(recorded) == ("0.500 / 0.750 / 0.735", "1.30", "not gated")
+    assert cells(recorded) == ("0.500 / 0.750 / 0.735", "1.30", "passed")
     recorded.fake(speculative={"diverge": {"prompt": "abc", "at": 3}})
     result = recorded.run("suites")
     assert result.not_passed == {"code.jsonl::fast::identical[one]": "failed"}
@@ -123,7 +123,7 @@ class TestByTheWorkload:
         generated = [each["role"] for each in result.commands if each["op"] == "generate"]
         assert generated == result.passes("code") == ["baseline", "speculative"]
         (workload,) = result.report["profiles"][0]["workloads"]
-        assert (workload["gated"], workload["verdict"]) == ([], "not gated")
+        assert (workload["gated"], workload["verdict"]) == ([], "passed")
         assert workload["measurement"]["speedup_missing"] == (
             "the workload gates nothing, so its passes are not timed"
         )

@@ -60,6 +60,13 @@ def seen(check: str) -> dict[str, Any]:
     return {"check": check, "about": None, "versions": VERSIONS, "reason": REASON}
 
 
+def not_seen(result: Result) -> list[str]:
+    """The checks whose defect did not show itself, as `report.json` has them."""
+    (workload,) = result.report["profiles"][0]["workloads"]
+    assert workload["verdict"] == ("failed" if workload["unexpected_passes"] else "known defect")
+    return [each["check"] for each in workload["unexpected_passes"]]
+
+
 def told(result: Result) -> list[str]:
     return [line for line in result.section if "known defect " in line]
 
@@ -94,7 +101,8 @@ def test_a_defect_that_does_not_show_itself_any_more_fails(code: Project) -> Non
     result = known(code, defect()).run("suites", "--junitxml=junit.xml")
     assert (result.exit_code, result.not_passed) == (1, {COUNTS: "failed"})
     assert result.message("counts").splitlines() == unexpected("counts")
-    assert told(result) == []
+    assert told(result) == [f"code: counts: unexpected pass: {TOLD}"]
+    assert not_seen(result) == ["counts"]
     (suite,) = ET.parse(code.folder / "junit.xml").getroot()
     assert (suite.get("failures"), suite.get("skipped")) == ("1", "0")
 
@@ -152,12 +160,15 @@ def test_one_prompt_of_several_may_show_it(code: Project) -> None:
     result = known(code, defect("identical")).fake(**how).run("suites")
     assert result.not_passed == {IDENTICAL.format("two"): "skipped"}
     assert told(result) == [f"code: identical: {TOLD} (seen: 1)"]
+    assert not_seen(result) == []
     # Where none does, each says so.
     result = code.fake().run("suites")
     assert result.not_passed == {
         IDENTICAL.format(name): "failed" for name in ("one", "two", "three")
     }
     assert result.message("identical[two]").splitlines() == unexpected("identical")
+    assert told(result) == [f"code: identical: unexpected pass: {TOLD}"]
+    assert not_seen(result) == ["identical"]
 
 
 def test_about_narrows_it(code: Project) -> None:
@@ -176,6 +187,37 @@ def test_about_narrows_it(code: Project) -> None:
     }
 
 
+LIKELIEST: dict[str, Any] = {"drawn": "likeliest"}
+DISTRIBUTION = "code.jsonl::fast::distribution"
+
+
+def test_kind_narrows_it(project: Project) -> None:
+    project.workload("code", {"id": "own", "temperature": 1, "max_tokens": 240}, gated=[])
+    known(project, defect("distribution", kind=["distribution"])).fake(speculative=LIKELIEST)
+    result = project.run("suites")
+    assert (result.exit_code, result.not_passed) == (0, {DISTRIBUTION: "skipped"})
+    result = project.fake(baseline=LIKELIEST).run("suites")
+    assert (result.exit_code, result.not_passed) == (1, {DISTRIBUTION: "failed"})
+    assert result.message("distribution").startswith("uncalibrated: `code`\n")
+    assert told(result) == []
+    (workload,) = result.report["profiles"][0]["workloads"]
+    assert (workload["verdict"], workload["known_defects"]) == ("failed", [])
+    result = project.fake().run("suites")
+    assert result.message("distribution").startswith(
+        "unexpected pass: `distribution` of `code` finds no `distribution` on vLLM 0.32.0\n"
+    )
+
+
+def test_a_finding_of_another_kind_keeps_numbers_from_being_stored(project: Project) -> None:
+    known(project, defect("exercised", kind=["nothing rejected"])).workload("code", EXACT)
+    project.fake(accepted=4)
+    assert project.run("suites", "--update-baselines").exit_code == 0
+    assert set(project.stored()["workloads"]) == {"code"}
+    known(project, defect("exercised", kind=["too short"]))
+    refused = project.run("suites", "--update-baselines")
+    assert any("the first: nothing rejected" in line for line in refused.section)
+
+
 def test_a_circumstance_can_have_one(code: Project) -> None:
     code.workload("code", EXACT, gated=[], again=["after-sleep", "after-aborts"])
     known(code, defect("again", about=["after-sleep"]))
@@ -186,6 +228,7 @@ def test_a_circumstance_can_have_one(code: Project) -> None:
     # What cannot be tried is neither seen nor missed.
     result = code.fake(unsupported=["after-sleep"]).run("suites")
     assert (result.exit_code, result.not_passed) == (0, {item: "skipped"})
+    assert told(result) == []
     assert "cannot be brought there" in result.message("again[after-sleep]")
 
 
@@ -209,12 +252,26 @@ def test_a_metric_can_have_one(recorded: Project) -> None:
     missed = recorded.fake().run("suites")
     assert missed.not_passed == {item: "failed"}
     assert missed.message("acceptance").splitlines() == unexpected("acceptance")
-    assert told(missed) == []
+    assert told(missed) == [f"code: acceptance: unexpected pass: {TOLD}"]
+    assert not_seen(missed) == ["acceptance"]
+
+
+def test_a_metric_s_kinds_are_its_verdicts(recorded: Project) -> None:
+    known(recorded, defect("acceptance", kind=["failed"]))
+    recorded.fake(accepted=2, speculative={"step_ms": 5.0})
+    item = "code.jsonl::fast::acceptance"
+    assert recorded.run("suites").not_passed == {item: "skipped"}
+    recorded.workload("code", EXACT, "another")  # nothing is stored for these prompts
+    result = recorded.run("suites", "--specdec-profile=fast")
+    assert result.outcomes[item] == "failed"
+    assert result.message("acceptance").startswith("incomparable: ")
 
 
 def test_a_metric_without_stored_numbers_neither_shows_nor_misses_one(project: Project) -> None:
     known(project, defect("acceptance")).workload("code", EXACT)
-    assert project.run("suites").not_passed == metrics("code", "skipped")
+    result = project.run("suites")
+    assert result.not_passed == metrics("code", "skipped")
+    assert told(result) == []
 
 
 def test_a_finding_that_is_known_keeps_no_numbers_from_being_stored(project: Project) -> None:
@@ -233,6 +290,7 @@ def test_an_unexpected_pass_keeps_none_either(project: Project) -> None:
     result = project.run("suites", "--update-baselines")
     assert (result.exit_code, result.not_passed) == (1, {COUNTS: "failed"})
     assert set(project.stored()["workloads"]) == {"code"}
+    assert not_seen(result) == ["counts"]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +311,7 @@ def test_an_entry_that_no_test_is_about_is_told(code: Project, entry: dict[str, 
         f"known defect that no test is about: `{entry['check']}` of `{entry['workload']}`"
     ]
     (untested,) = result.report["profiles"][0]["untested"]
-    assert untested == {"about": [], **entry}
+    assert untested == {"about": [], "kind": [], **entry}
 
 
 @pytest.mark.parametrize(
@@ -274,6 +332,28 @@ def test_an_entry_that_no_test_is_about_is_told(code: Project, entry: dict[str, 
                 "hint: did you mean `acceptance`?",
             ],
             id="no such metric",
+        ),
+        pytest.param(
+            [defect(), defect("distribution", kind=["distribution", "uncalibrate"])],
+            [
+                "`profiles.fast.known_defects.1.kind` is no kind of `distribution`: 'uncalibrate'",
+                "hint: did you mean `uncalibrated`?",
+            ],
+            id="no such kind",
+        ),
+        pytest.param(
+            [defect("acceptance", kind=["passed"])],
+            [
+                "`profiles.fast.known_defects.0.kind` is no kind of `acceptance`: 'passed'",
+                "hint: known here: `failed`, `incomparable`, `inconclusive`, `no stored baseline`, "
+                "`unmeasured`",
+            ],
+            id="no kind of a metric",
+        ),
+        pytest.param(
+            [defect(kind="miscounted")],
+            ["`profiles.fast.known_defects.0.kind` is not a list: 'miscounted'"],
+            id="no list of kinds",
         ),
         pytest.param(
             [defect(about=["one"]), defect(about=["two"])],

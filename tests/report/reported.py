@@ -60,6 +60,7 @@ def workload_report(name: str = "sql", **facts: Any) -> WorkloadReport:
         else Line(metric="acceptance rate", origin=None, minimum=None, **rate),
         is_stored_now=facts.get("is_stored_now", False),
         known=facts.get("known", {}),
+        unseen=facts.get("unseen", ()),
         disturbances=facts.get("disturbances", ()),
     )
 

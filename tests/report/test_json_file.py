@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from pytest_specdec.generation import RunPair
@@ -11,8 +12,17 @@ from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.json_file import report_json
 from tests.measured import speedup
 from tests.report.reported import FACTS, FINDING, TIE, profile_report, update, workload_report
+from tests.said import generation, pair, walk
 
 DEFECT = KnownDefect(check="identical", workload="sql", versions="<1", reason="why")
+DEFECT_AS_JSON = {
+    "check": "identical",
+    "workload": "sql",
+    "versions": "<1",
+    "reason": "why",
+    "about": [],
+    "kind": [],
+}
 
 
 def refuse(name: str) -> NoReturn:
@@ -59,9 +69,7 @@ def test_a_profile() -> None:
     assert data["config_differences"] == {"a": [1, 2]}
     assert data["stored_versions"] == {"vllm": ["0.31.0"]}
     assert data["unused"] == ["old"]
-    assert data["untested"] == [
-        {"check": "identical", "workload": "sql", "versions": "<1", "reason": "why", "about": []}
-    ]
+    assert data["untested"] == [DEFECT_AS_JSON]
     assert data["update"] == {
         "path": "p",
         "rows": [{"workload": "sql", "metric": "speedup", "old": None, "new": 2.0}],
@@ -76,6 +84,7 @@ def test_a_workload() -> None:
         disturbances=("others used all of it",),
         near_ties={"two": TIE},
         known={("identical", "one"): DEFECT, ("acceptance", None): DEFECT},
+        unseen=(DEFECT,),
         missing={("again", "after-sleep"): "cannot"},
     )
     (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
@@ -101,6 +110,7 @@ def test_a_workload() -> None:
         {"check": check, "about": about, "versions": "<1", "reason": "why"}
         for check, about in (("identical", "one"), ("acceptance", None))
     ]
+    assert workload["unexpected_passes"] == [DEFECT_AS_JSON]
     assert workload["missing"] == [
         {"check": "again", "about": "after-sleep", "reason": "cannot"},
     ]
@@ -117,6 +127,15 @@ def test_an_unbounded_interval_is_null() -> None:
     (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
     assert data["workloads"][0]["verdicts"]["speedup"]["high"] is None
     assert data["workloads"][0]["verdicts"]["speedup"]["low"] == 0.0
+
+
+def test_runs_are_judged_again_by_what_is_no_number_too() -> None:
+    report = workload_report()
+    answer = generation(logprobs=(math.nan, -math.inf, -0.5))
+    runs = pair([walk(answer)], [walk(answer)])
+    told = replace(report, assessment=replace(report.assessment, runs=runs))
+    (data,) = parsed(report_json([profile_report(workloads=(told,))]))["profiles"]
+    assert repr(RunPair.from_json(data["workloads"][0]["runs"])) == repr(runs)
 
 
 def test_the_measurement_keeps_its_parts() -> None:

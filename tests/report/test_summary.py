@@ -110,7 +110,7 @@ def test_a_row(facts: dict[str, Any], column: str, text: str) -> None:
         ({"speedup": {"kind": "inconclusive"}}, "inconclusive"),
         ({"gated": ("acceptance",), "speedup": {"kind": "failed"}}, "passed"),
         ({"gated": ("speedup",), "speedup": {"kind": "failed"}}, "failed"),
-        ({"gated": (), "speedup": {"kind": "failed"}}, "not gated"),
+        ({"gated": (), "speedup": {"kind": "failed"}}, "passed"),
         ({"gated": (), "findings": {("json", "one"): FINDING}}, "failed"),
         ({"gated": (), "is_stored_now": True}, "stored"),
         (KNOWN, "passed"),
@@ -130,6 +130,9 @@ def test_a_row(facts: dict[str, Any], column: str, text: str) -> None:
             },
             "known defect",
         ),
+        ({"unseen": (DEFECT,)}, "failed"),
+        ({"unseen": (DEFECT,), "is_stored_now": True}, "failed"),
+        ({**KNOWN, "unseen": (DEFECT,), "gated": ()}, "failed"),
     ],
 )
 def test_a_workload_is_as_good_as_its_worst_verdict(facts: dict[str, Any], word: str) -> None:
@@ -207,6 +210,16 @@ def test_known_defects_are_told_with_how_often_each_was_seen() -> None:
     assert lines[1:] == [
         "sql: json: known defect of vLLM <1: why (seen: 2)",
         "sql: speedup: known defect of vLLM <2: why else (seen: 1)",
+    ]
+
+
+def test_known_defects_that_do_not_show_themselves_are_told() -> None:
+    lines = notes(
+        workloads=(workload_report("sql", unseen=(DEFECT,), **KNOWN), workload_report("story"))
+    )
+    assert lines[1:] == [
+        "sql: json: known defect of vLLM <1: why (seen: 1)",
+        "sql: json: unexpected pass: known defect of vLLM <1: why",
     ]
 
 

@@ -1,0 +1,103 @@
+"""What there is to report on one profile, out of what its gate ran and judged. Floor 5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pytest_specdec.assessment import Assessment, Subject
+from pytest_specdec.catalogue import check_names
+from pytest_specdec.floors import line
+from pytest_specdec.known_defects import KnownDefect, untested
+from pytest_specdec.profile_gate import ProfileGate
+from pytest_specdec.report.facts import ABSENT, ProfileReport, Update, WorkloadReport
+from pytest_specdec.verdict import Outcome
+from pytest_specdec.workload import Metric, Workload
+
+UPGRADED = ("vllm", "torch", "driver")
+
+
+def profile_report(
+    gate: ProfileGate, *, asked_for: Mapping[str, Workload], update: Update | None
+) -> ProfileReport:
+    """All there is to report on the profile.
+
+    Args:
+        asked_for: the workloads that some test asked for, by name.
+        update: what the gate's `update` did, if it was called.
+    """
+    provenances = [
+        stored.provenance
+        for each in gate.assessments
+        if (stored := gate.stored_numbers.workload(each.workload)) is not None
+    ]
+    return ProfileReport(
+        profile=gate.profile,
+        hardware=gate.hardware,
+        versions=gate.pair.versions,
+        stored_versions={
+            name: sorted({each.versions.get(name) or ABSENT for each in provenances})
+            for name in UPGRADED
+            if provenances
+        },
+        engines=gate.pair.facts,
+        num_starts=gate.pair.num_starts,
+        failure=None if gate.pair.failure is None else str(gate.pair.failure),
+        is_changed=any(each.settings_digest != gate.profile.digest for each in provenances),
+        workloads=[_workload_report(gate, each) for each in gate.assessments],
+        unused=gate.stored_numbers.unused(asked_for.keys()),
+        untested=untested(gate.profile.known_defects, _tests(gate, asked_for.values())),
+        update=update,
+    )
+
+
+def _tests(
+    gate: ProfileGate, workloads: Iterable[Workload]
+) -> tuple[tuple[str, str, str | None], ...]:
+    """What each test of these workloads is about."""
+    return tuple(
+        (each.name, check, about)
+        for each in workloads
+        for check, about in (*check_names(each), *((metric, None) for metric in gate.gated(each)))
+    )
+
+
+def _workload_report(gate: ProfileGate, assessment: Assessment) -> WorkloadReport:
+    workload, rate = assessment.workload, assessment.measurement
+    stored = gate.stored_numbers.workload(workload)
+    is_comparable = stored is not None and stored.digest == rate.workload_digest
+    expected = [*_expected_outcomes(gate, assessment)]
+    return WorkloadReport(
+        assessment=assessment,
+        verdicts=gate.verdicts(workload),
+        gated=gate.gated(workload),
+        known={subject: defect for subject, defect, each in expected if each.kind == "xfail"},
+        unseen=[*dict.fromkeys(defect for _, defect, each in expected if each.kind == "xpass")],
+        rate=None
+        if rate.acceptance_rate is None
+        else line(
+            "acceptance rate",
+            rate.acceptance_rate,
+            stored=stored.acceptance.rate if stored and is_comparable else None,
+            drop=gate.profile.tolerances.acceptance_rate_drop,
+        ),
+        is_stored_now=gate.stored_numbers.is_stored_now(workload) and not gate.refusals(assessment),
+        # Of what is not timed they disturb nothing.
+        disturbances=gate.judging.disturbances(assessment.runs) if workload.gated else (),
+    )
+
+
+def _expected_outcomes(
+    gate: ProfileGate, assessment: Assessment
+) -> Iterator[tuple[Subject, KnownDefect, Outcome]]:
+    """What comes of each test that a known defect is about."""
+    metrics: dict[Subject, Metric] = {
+        (each, None): each for each in gate.gated(assessment.workload)
+    }
+    for subject in (*check_names(assessment.workload), *metrics):
+        defect = gate.expected.defect(assessment.workload, subject)
+        if defect is None:
+            continue
+        if (metric := metrics.get(subject)) is not None:
+            yield subject, defect, gate.outcome(assessment, metric)
+        else:
+            yield subject, defect, gate.outcome_of(assessment, subject)
