@@ -1,4 +1,4 @@
-"""Whether an answer holds only what its request allows, and as many answers as it asked for.
+"""Whether an answer holds only what its request allows.
 
 Floor 2: imports from the floors below and its own.
 """
@@ -9,7 +9,6 @@ import re
 
 from pytest_specdec.checks.answer_text import around
 from pytest_specdec.checks.finding import Finding
-from pytest_specdec.checks.identity import first_difference
 from pytest_specdec.generation import Generation
 from pytest_specdec.json_text import quoted
 from pytest_specdec.workload import Prompt
@@ -17,25 +16,24 @@ from pytest_specdec.workload import Prompt
 
 def content_not_honoured(prompt: Prompt, answer: Generation) -> Finding | None:
     """The first of these things that does not hold."""
-    return _allowed(prompt, answer) or _bad_words(prompt, answer) or _answers(prompt, answer)
+    return _allowed(prompt, answer) or _bad_words(prompt, answer)
 
 
 def _allowed(prompt: Prompt, answer: Generation) -> Finding | None:
     if "allowed_token_ids" not in prompt.request:
         return None
     allowed = frozenset(prompt.request["allowed_token_ids"])
-    for token_ids in (answer.token_ids, *answer.others):
-        for position, token_id in enumerate(token_ids):
-            if token_id not in allowed:
-                return Finding(
-                    kind="token not allowed",
-                    prompt_id=prompt.id,
-                    facts=(
-                        f"token {position} is {token_id}, not in `allowed_token_ids`",
-                        f"the answer: {quoted(answer.text)}",
-                    ),
-                    hint="the mask must hold at every draft position and for the token after them",
-                )
+    for position, token_id in enumerate(answer.token_ids):
+        if token_id not in allowed:
+            return Finding(
+                kind="token not allowed",
+                prompt_id=prompt.id,
+                facts=(
+                    f"token {position} is {token_id}, not in `allowed_token_ids`",
+                    f"the answer: {quoted(answer.text)}",
+                ),
+                hint="the mask must hold at every draft position and for the token after them",
+            )
     return None
 
 
@@ -55,28 +53,5 @@ def _bad_words(prompt: Prompt, answer: Generation) -> Finding | None:
                     f"around it: {around(answer.text, found.start())}",
                 ),
                 hint="vLLM bars its usual tokens only; see if the answer spells it with others",
-            )
-    return None
-
-
-def _answers(prompt: Prompt, answer: Generation) -> Finding | None:
-    asked, given = prompt.request.get("n", 1), 1 + len(answer.others)
-    if given != asked:
-        return Finding(
-            kind="answers missing" if given < asked else "too many answers",
-            prompt_id=prompt.id,
-            facts=(f"answers: {given}, `n`: {asked}",),
-            hint="each of the `n` is a request of its own to the engine; see which one was lost",
-        )
-    for number, token_ids in enumerate(answer.others if prompt.is_greedy else (), start=2):
-        position = first_difference(answer.token_ids, token_ids)
-        if position is not None:
-            return Finding(
-                kind="answers differ",
-                prompt_id=prompt.id,
-                facts=(
-                    f"greedy answers 1 and {number} of {asked} differ first at token {position}",
-                ),
-                hint="greedy answers to one prompt are the same; look at what the batch shares",
             )
     return None

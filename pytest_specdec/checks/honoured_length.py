@@ -25,12 +25,11 @@ def length_not_honoured(
 
 def _most(prompt: Prompt, answer: Generation, max_model_len: int | None) -> Finding | None:
     num_tokens, max_tokens = len(answer.token_ids), prompt.request["max_tokens"]
-    longest = max((num_tokens, *map(len, answer.others)))
-    if longest > max_tokens:
+    if num_tokens > max_tokens:
         return not_honoured(
-            "too many tokens", prompt, f"tokens: {longest}", f"`max_tokens`: {max_tokens}"
+            "too many tokens", prompt, f"tokens: {num_tokens}", f"`max_tokens`: {max_tokens}"
         )
-    in_window = len(answer.prompt_token_ids) + longest
+    in_window = len(answer.prompt_token_ids) + num_tokens
     if max_model_len is not None and in_window > max_model_len:
         return not_honoured(
             "too many tokens",
@@ -44,8 +43,7 @@ def _most(prompt: Prompt, answer: Generation, max_model_len: int | None) -> Find
             "ended early",
             prompt,
             f"`finish_reason`: length, after {num_tokens} of {max_tokens} tokens",
-            f"tokens of prompt and answer: {len(answer.prompt_token_ids) + num_tokens}, "
-            f"`max_model_len`: {max_model_len}",
+            f"tokens of prompt and answer: {in_window}, `max_model_len`: {max_model_len}",
             hint="drafted tokens that are not accepted must not count towards a limit",
         )
     return None

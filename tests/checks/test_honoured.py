@@ -8,12 +8,14 @@ import pytest
 
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.honoured import check_honoured, declares_anything, judge_honoured
+from tests.said import completion as further
 from tests.said import generation, prompt
 
 WINDOW = 64
+WARM = {"temperature": 1}
 IDS = tuple(range(10, 20))
 STOP = {"finish_reason": "stop", "stop_reason": None}
-LENGTH = {"finish_reason": "length", "stop_reason": None}
+LENGTH: dict[str, Any] = {"finish_reason": "length", "stop_reason": None}
 
 
 def found(
@@ -49,9 +51,11 @@ KEPT: list[Any] = [
     pytest.param({"ignore_eos": True, "stop": ";"}, {"stop_reason": ";"}, id="stop, ignore_eos"),
     pytest.param({"allowed_token_ids": [*IDS, 3]}, STOP, id="allowed"),
     pytest.param({"bad_words": ["gree", "blue", " "]}, STOP, id="bad word inside another"),
-    pytest.param({"n": 3}, {**STOP, "others": (IDS, IDS)}, id="n"),
+    pytest.param({"n": 3, **WARM}, {**STOP, "others": (further(), further((1, 2)))}, id="n"),
     pytest.param(
-        {"n": 2, "temperature": 1}, {**STOP, "others": ((1, 2),)}, id="sampled answers differ"
+        {"n": 2, "stop": ";", "min_tokens": 2, "max_tokens": 11, **WARM},
+        {**STOP, "others": (further((1, 2), stop_reason=";"),)},
+        id="each answer ends by itself",
     ),
     pytest.param(
         {"context_left": 10}, {**LENGTH, "prompt_token_ids": (1,) * 54}, id="window filled"
@@ -101,10 +105,10 @@ BROKEN: list[Any] = [
     ),
     pytest.param({"max_tokens": 9}, LENGTH, "too many tokens", "tokens: 10", id="max_tokens"),
     pytest.param(
-        {"max_tokens": 10, "n": 2},
-        {**LENGTH, "others": ((1,) * 11,)},
+        {"max_tokens": 10, "n": 2, **WARM},
+        {**LENGTH, "others": (further((1,) * 11, **LENGTH),)},
         "too many tokens",
-        "tokens: 11",
+        "answer 2 of 2\ntokens: 11",
         id="max_tokens of another answer",
     ),
     pytest.param(
@@ -134,25 +138,61 @@ BROKEN: list[Any] = [
         id="allowed",
     ),
     pytest.param(
-        {"allowed_token_ids": [*IDS], "n": 2, "temperature": 1},
-        {**STOP, "others": ((10, 9),)},
+        {"allowed_token_ids": [*IDS], "n": 2, **WARM},
+        {**STOP, "others": (further((10, 9)),)},
         "token not allowed",
         "token 1 is 9",
         id="allowed in another answer",
     ),
     pytest.param({"bad_words": [" green"]}, STOP, "bad word", "character 5", id="bad word"),
     pytest.param(
-        {"n": 3}, {**STOP, "others": (IDS,)}, "answers missing", "answers: 2, `n`: 3", id="n"
+        {"stop": ",", "n": 3, **WARM},
+        {"text": "red", "stop_reason": ",", "others": (further(text="red"), further(text="a, b"))},
+        "text after stop",
+        "answer 3 of 3\nthe text holds ','",
+        id="stop in another answer",
     ),
     pytest.param(
-        {}, {**STOP, "others": (IDS,)}, "too many answers", "answers: 2, `n`: 1", id="one asked"
+        {"stop_token_ids": [2], "n": 2, **WARM},
+        {**STOP, "others": (further((1, 2, 3)),)},
+        "token after stop",
+        "answer 2 of 2\ntoken 1 is 2",
+        id="stop token in another answer",
     ),
     pytest.param(
-        {"n": 3},
-        {**STOP, "others": (IDS, IDS[:4])},
-        "answers differ",
-        "answers 1 and 3 of 3 differ first at token 4",
-        id="greedy answers",
+        {"min_tokens": 3, "n": 2, **WARM},
+        {**STOP, "others": (further((1, 2)),)},
+        "too few tokens",
+        "answer 2 of 2\ntokens: 2, `min_tokens`: 3",
+        id="min_tokens of another answer",
+    ),
+    pytest.param(
+        {"max_tokens": 11, "n": 2, **WARM},
+        {**STOP, "others": (further((1, 2), **LENGTH),)},
+        "ended early",
+        "answer 2 of 2\n`finish_reason`: length, after 2 of 11 tokens",
+        id="another answer ends before it must",
+    ),
+    pytest.param(
+        {"n": 2, **WARM},
+        {**STOP, "others": (further(finish_reason="error"),)},
+        "ended early",
+        "answer 2 of 2\nthe engine gave the request up",
+        id="error in another answer",
+    ),
+    pytest.param(
+        {"n": 3, **WARM},
+        {**STOP, "others": (further(),)},
+        "answers missing",
+        "answers: 2, `n`: 3",
+        id="n",
+    ),
+    pytest.param(
+        {},
+        {**STOP, "others": (further(),)},
+        "too many answers",
+        "answers: 2, `n`: 1",
+        id="one asked",
     ),
     pytest.param({}, {"finish_reason": "abort"}, "ended early", "abort", id="aborted"),
     pytest.param({}, {"finish_reason": "error"}, "ended early", "error", id="error"),

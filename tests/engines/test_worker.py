@@ -405,7 +405,14 @@ class Telling(FakeEngine):
         told = [{5: SimpleNamespace(logprob=-0.5)}] * size
         own.logprobs = [*told[:-1], {6: SimpleNamespace(logprob=-9.0)}] if size > 1 else told
         second, third = (
-            SimpleNamespace(index=index, token_ids=[index + 5] * size) for index in (1, 2)
+            SimpleNamespace(
+                index=index,
+                token_ids=[index + 5] * size,
+                text=str(index) * size,
+                finish_reason=own.finish_reason and "stop",
+                stop_reason=own.finish_reason and index + 5,
+            )
+            for index in (1, 2)
         )
         output.outputs = [own, third, second]
         output.num_cached_tokens = 16
@@ -417,7 +424,10 @@ def test_log_probabilities_cached_tokens_and_other_answers() -> None:
     (answer,) = engine.generate([request()], 1, None, silent)["generations"]
     assert answer["token_ids"] == [5] * 4
     assert answer["logprobs"] == [-0.5, -0.5, -0.5, None]
-    assert answer["others"] == [[6] * 4, [7] * 4]
+    assert answer["others"] == [
+        {"token_ids": [6] * 4, "text": "1111", "finish_reason": "stop", "stop_reason": 6},
+        {"token_ids": [7] * 4, "text": "2222", "finish_reason": "stop", "stop_reason": 7},
+    ]
     assert answer["usage"] == {
         "num_prompt_tokens": 1,
         "num_generation_tokens": 4,
