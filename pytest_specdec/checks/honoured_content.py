@@ -5,9 +5,6 @@ Floor 2: imports from the floors below and its own.
 
 from __future__ import annotations
 
-import re
-
-from pytest_specdec.checks.answer_text import around
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.generation import Generation
 from pytest_specdec.json_text import quoted
@@ -38,20 +35,29 @@ def _allowed(prompt: Prompt, answer: Generation) -> Finding | None:
 
 
 def _bad_words(prompt: Prompt, answer: Generation) -> Finding | None:
-    """vLLM bars the token sequences of a word, with and without a space before it. Tokens are not
-    known here, so the text is searched for it as a whole word: inside a longer word it is made of
-    other tokens, as it rarely is when it stands alone."""
-    for word in prompt.request.get("bad_words", ()):
-        bare = word.strip()
-        found = re.search(rf"(?<!\w){re.escape(bare)}(?!\w)", answer.text) if bare else None
-        if found is not None:
-            return Finding(
-                kind="bad word",
-                prompt_id=prompt.id,
-                facts=(
-                    f"the text holds {quoted(bare)} of `bad_words` at character {found.start()}",
-                    f"around it: {around(answer.text, found.start())}",
-                ),
-                hint="vLLM bars its usual tokens only; see if the answer spells it with others",
-            )
+    """vLLM bars the usual tokens of each word, with and without a space before it, so just these
+    are looked for: other tokens may spell the word, whether anything is wrong or not."""
+    words = prompt.request.get("bad_words")
+    if words is None:
+        return None
+    if answer.bad_words_token_ids is None:
+        return Finding(
+            kind="not judged",
+            prompt_id=prompt.id,
+            facts=("the engine did not tell which tokens are barred for `bad_words`",),
+            hint="run the workload again",
+        )
+    for barred in answer.bad_words_token_ids:
+        for position in range(len(answer.token_ids) - len(barred) + 1):
+            if answer.token_ids[position : position + len(barred)] == barred:
+                return Finding(
+                    kind="bad word",
+                    prompt_id=prompt.id,
+                    facts=(
+                        f"tokens from {position} on are {', '.join(map(str, barred))}, which are "
+                        f"barred for `bad_words`: {', '.join(map(quoted, words))}",
+                        f"the answer: {quoted(answer.text)}",
+                    ),
+                    hint="at every draft position the tokens before it decide, drafted ones too",
+                )
     return None

@@ -122,6 +122,9 @@ class Engine:
             # Older vLLM counts for the whole engine only; alone, the engine is the request.
             for answer, (before, after) in zip(generations, pairwise(counted), strict=True):
                 answer["drafts"] = answer["drafts"] or _grown(after, before)
+        for answer, request, (_, params) in zip(generations, requests, prepared, strict=True):
+            if "bad_words" in request:
+                answer["bad_words_token_ids"] = self._barred(params)
         return {
             "generations": generations,
             "wall_s": wall_s,
@@ -237,6 +240,13 @@ class Engine:
             return SamplingParams(**fields, output_kind=kind)
         except _refusals() as error:
             raise Refused("request", f"vLLM refused the sampling parameters: {error}") from error
+
+    def _barred(self, params: Any) -> list[list[int]]:
+        """The sequences of tokens that vLLM bars for `bad_words`. It makes them of a copy of its
+        own for each request, so they are made once more."""
+        told = params.clone()
+        told.update_from_tokenizer(self._tokenizer)
+        return [list(token_ids) for token_ids in told.bad_words_token_ids]
 
     def add(self, token_ids: Sequence[int], params: Any) -> str:
         request_id = f"specdec-{self._num_requests}"

@@ -50,7 +50,11 @@ KEPT: list[Any] = [
     pytest.param({"ignore_eos": True, "max_tokens": 10}, LENGTH, id="ignore_eos"),
     pytest.param({"ignore_eos": True, "stop": ";"}, {"stop_reason": ";"}, id="stop, ignore_eos"),
     pytest.param({"allowed_token_ids": [*IDS, 3]}, STOP, id="allowed"),
-    pytest.param({"bad_words": ["gree", "blue", " "]}, STOP, id="bad word inside another"),
+    pytest.param(
+        {"bad_words": ["green", "x"]},
+        {**STOP, "bad_words_token_ids": ((12, 14), (18, 19, 20), (9, 10), (20,))},
+        id="bad word spelt by other tokens",
+    ),
     pytest.param({"n": 3, **WARM}, {**STOP, "others": (further(), further((1, 2)))}, id="n"),
     pytest.param(
         {"n": 2, "stop": ";", "min_tokens": 2, "max_tokens": 11, **WARM},
@@ -144,7 +148,30 @@ BROKEN: list[Any] = [
         "token 1 is 9",
         id="allowed in another answer",
     ),
-    pytest.param({"bad_words": [" green"]}, STOP, "bad word", "character 5", id="bad word"),
+    pytest.param(
+        {"bad_words": ["x", "y"]},
+        {**STOP, "bad_words_token_ids": ((12, 14), (18, 19))},
+        "bad word",
+        "tokens from 8 on are 18, 19, which are barred for `bad_words`: 'x', 'y'",
+        id="bad word",
+    ),
+    pytest.param(
+        {"bad_words": ["x"]},
+        {**STOP, "bad_words_token_ids": ((10,),)},
+        "bad word",
+        "tokens from 0 on are 10, which",
+        id="bad word of one token, at once",
+    ),
+    pytest.param(
+        {"bad_words": ["x"], "n": 2, **WARM},
+        {**STOP, "bad_words_token_ids": ((5, 6),), "others": (further((4, 5, 6)),)},
+        "bad word",
+        "answer 2 of 2\ntokens from 1 on are 5, 6",
+        id="bad word in another answer",
+    ),
+    pytest.param(
+        {"bad_words": ["red"]}, STOP, "not judged", "which tokens are barred", id="bad word unknown"
+    ),
     pytest.param(
         {"stop": ",", "n": 3, **WARM},
         {"text": "red", "stop_reason": ",", "others": (further(text="red"), further(text="a, b"))},
@@ -241,17 +268,17 @@ def test_too_few_tokens_whatever_the_window() -> None:
         ("blue", "red; green", "on the speculative engine; the baseline engine's answer: bad word"),
         ("blue", "red", "on the baseline engine; the speculative engine's answer is as asked"),
         ("red", "blue", "on the speculative engine; the baseline engine's answer is as asked"),
-        ("blue", "blue", None),
+        ("blue", "blue", "on both engines; of the speculative one's answer:"),
     ],
 )
 def test_whose_it_is(baseline: str, speculative: str, told: str | None) -> None:
     asked = prompt(stop=";", bad_words=["blue"])
-    judged = judge_honoured(
-        asked,
-        baseline=generation("one", IDS, text=baseline),
-        speculative=generation("one", IDS, text=speculative),
-        max_model_len=None,
+    told_too = {"bad_words_token_ids": ((ord("b"), ord("l")),)}
+    own, other = (
+        generation("one", tuple(map(ord, text)), text=text, **told_too)
+        for text in (baseline, speculative)
     )
+    judged = judge_honoured(asked, baseline=own, speculative=other, max_model_len=None)
     assert (judged and judged.facts[0]) == told
 
 

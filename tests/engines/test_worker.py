@@ -178,6 +178,15 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
                 raise ValueError("top_p must be in (0, 1]")
             super().__init__(**given)
 
+        def clone(self) -> Told:
+            return Told(**vars(self))
+
+        def update_from_tokenizer(self, tokenizer: Any) -> None:
+            """As vLLM does, but each word once."""
+            self.bad_words_token_ids = [
+                tokenizer.encode(each, add_special_tokens=False) for each in self.bad_words
+            ]
+
     top, sampling = ModuleType("vllm"), ModuleType("vllm.sampling_params")
     vars(top).update(SamplingParams=Told)
     vars(sampling).update(
@@ -433,6 +442,16 @@ def test_log_probabilities_cached_tokens_and_other_answers() -> None:
         "num_generation_tokens": 4,
         "num_cached_tokens": 16,
     }
+
+
+def test_the_tokens_that_are_barred_are_those_that_vllm_bars() -> None:
+    engine, fake = engine_of([1], [1])
+    asked = [request(), request(bad_words=["a", "bcd"])]
+    plain, barred = engine.generate(asked, 2, None, silent)["generations"]
+    assert "bad_words_token_ids" not in plain
+    assert barred["bad_words_token_ids"] == [[100], [100, 101, 102]]
+    # What was asked for is left to the engine.
+    assert not hasattr(fake.added[1].params, "bad_words_token_ids")
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,9 @@ class FakeEngine:
             if "logprobs" in request
             else None,
             "others": [completion(request, each) for each in others],
+            "bad_words_token_ids": [encode(word) for word in request["bad_words"]]
+            if "bad_words" in request
+            else None,
         }
 
     def _answer(self, request: Mapping[str, Any], call: int, number: int) -> list[int]:
