@@ -39,6 +39,15 @@ KEPT: list[Any] = [
     ),
     pytest.param({"stop_token_ids": [19]}, {**STOP, "stop_reason": 19}, id="stop token"),
     pytest.param({"stop_token_ids": [19]}, STOP, id="stop token that is the end token"),
+    pytest.param(
+        {"stop_token_ids": [19], "ignore_eos": True},
+        {**STOP, "stop_reason": 19},
+        id="the end token is a stop token all the same",
+    ),
+    pytest.param(
+        {"stop_token_ids": [19], "min_tokens": 9}, {**STOP, "stop_reason": 19}, id="past min_tokens"
+    ),
+    pytest.param({"stop_token_ids": [5]}, {**STOP, "stop_reason": 19}, id="the model's, too"),
     pytest.param({"stop_token_ids": [5], "max_tokens": 10}, LENGTH, id="no stop token"),
     pytest.param({}, {**STOP, "stop_reason": 19}, id="another end token of the model's"),
     pytest.param({"max_tokens": 10}, LENGTH, id="max_tokens"),
@@ -46,7 +55,13 @@ KEPT: list[Any] = [
     pytest.param(
         {"min_tokens": 12}, {**LENGTH, "prompt_token_ids": (1,) * 54}, id="cut by the window"
     ),
-    pytest.param({"min_tokens": 10}, STOP, id="min_tokens"),
+    pytest.param({"min_tokens": 9}, STOP, id="min_tokens, and one that ends it"),
+    pytest.param({"min_tokens": 10, "max_tokens": 10}, LENGTH, id="min_tokens"),
+    pytest.param(
+        {"min_tokens": 12, "structured_outputs": {"regex": "red, green"}},
+        STOP,
+        id="a constraint that leaves nothing but the end",
+    ),
     pytest.param({"ignore_eos": True, "max_tokens": 10}, LENGTH, id="ignore_eos"),
     pytest.param({"ignore_eos": True, "stop": ";"}, {"stop_reason": ";"}, id="stop, ignore_eos"),
     pytest.param({"allowed_token_ids": [*IDS, 3]}, STOP, id="allowed"),
@@ -58,7 +73,7 @@ KEPT: list[Any] = [
     pytest.param({"n": 3, **WARM}, {**STOP, "others": (further(), further((1, 2)))}, id="n"),
     pytest.param(
         {"n": 2, "stop": ";", "min_tokens": 2, "max_tokens": 11, **WARM},
-        {**STOP, "others": (further((1, 2), stop_reason=";"),)},
+        {**STOP, "others": (further((1, 2, 3), stop_reason=";"),)},
         id="each answer ends by itself",
     ),
     pytest.param(
@@ -107,6 +122,27 @@ BROKEN: list[Any] = [
         "`finish_reason`: length",
         id="stop token, said to be length",
     ),
+    pytest.param(
+        {"max_tokens": 10},
+        {**LENGTH, "stop_reason": 19},
+        "wrong stop",
+        "where it must be stop",
+        id="end token, said to be length",
+    ),
+    pytest.param(
+        {"stop_token_ids": [19], "ignore_eos": True},
+        STOP,
+        "wrong stop",
+        "`stop_reason`: None, where it must be 19",
+        id="stop token, taken for the end token",
+    ),
+    pytest.param(
+        {"stop_token_ids": [12], "min_tokens": 3},
+        {**STOP, "stop_reason": None},
+        "token after stop",
+        "`min_tokens`: 3, which bars it there",
+        id="stop token before min_tokens",
+    ),
     pytest.param({"max_tokens": 9}, LENGTH, "too many tokens", "tokens: 10", id="max_tokens"),
     pytest.param(
         {"max_tokens": 10, "n": 2, **WARM},
@@ -132,8 +168,31 @@ BROKEN: list[Any] = [
         "prompt and answer: 63",
         id="length before the window's end",
     ),
-    pytest.param({"min_tokens": 11}, STOP, "too few tokens", "tokens: 10", id="min_tokens"),
-    pytest.param({"ignore_eos": True}, STOP, "ended early", "the end token", id="ignore_eos"),
+    pytest.param(
+        {"min_tokens": 10},
+        STOP,
+        "too few tokens",
+        "tokens before the one that ends it: 9, `min_tokens`: 10",
+        id="min_tokens",
+    ),
+    pytest.param(
+        {"min_tokens": 10, "stop": ";"},
+        {"stop_reason": ";"},
+        "too few tokens",
+        "tokens before the one that ends it: 9, `min_tokens`: 10",
+        id="stop string before min_tokens",
+    ),
+    pytest.param(
+        {"min_tokens": 11, "max_tokens": 10}, LENGTH, "too few tokens", "tokens: 10", id="too short"
+    ),
+    pytest.param({"ignore_eos": True}, STOP, "ended early", "an end token", id="ignore_eos"),
+    pytest.param(
+        {"ignore_eos": True, "stop_token_ids": [5]},
+        {**STOP, "stop_reason": 19},
+        "ended early",
+        "an end token ended the answer after 10 tokens, with `ignore_eos`: 19",
+        id="another end token, ignore_eos",
+    ),
     pytest.param(
         {"allowed_token_ids": [10, 11, 12]},
         STOP,
@@ -190,7 +249,7 @@ BROKEN: list[Any] = [
         {"min_tokens": 3, "n": 2, **WARM},
         {**STOP, "others": (further((1, 2)),)},
         "too few tokens",
-        "answer 2 of 2\ntokens: 2, `min_tokens`: 3",
+        "answer 2 of 2\ntokens before the one that ends it: 1, `min_tokens`: 3",
         id="min_tokens of another answer",
     ),
     pytest.param(
