@@ -24,7 +24,7 @@ from pytest_specdec.checks.validity import CHECKS as VALIDITY_CHECKS
 from pytest_specdec.checks.validity import checks_for, judge_validity
 from pytest_specdec.generation import ROLES, Generation, Retake, Role, RunPair
 from pytest_specdec.judge_distribution import (
-    MIN_TOKENS,
+    can_be_judged,
     distribution_finding,
     judge_distribution,
 )
@@ -58,7 +58,8 @@ class Limits:
         num_speculative_tokens: tokens of a draft at most; `None` where the profile does not say.
         max_model_len: the context window, in tokens; `None` where it is not known.
         vocab_size: tokens that the model has; `None` where it is not known.
-        false_alarms: how often sampled answers of one workload may be called biased by chance.
+        false_alarms: how often one engine's sampled answers to one workload may be called biased
+            by chance.
     """
 
     tolerances: Tolerances
@@ -170,7 +171,7 @@ def _distribution(case: Case) -> Finding | None:
     verdict = judge_distribution(
         **scores, vocab_size=case.limits.vocab_size, false_alarms=case.limits.false_alarms
     )
-    return distribution_finding(verdict, case.workload.name)
+    return distribution_finding(verdict)
 
 
 def prompt_checks(prompt: Prompt) -> dict[str, PromptCheck]:
@@ -195,8 +196,7 @@ def workload_checks(workload: Workload) -> dict[tuple[str, str | None], Workload
     }
     if workload.gated:
         checks["drift", None] = _drift
-    own = [prompt for prompt in workload.asked if prompt.is_own_distribution]
-    if sum(prompt.request["max_tokens"] for prompt in own) >= MIN_TOKENS:
+    if can_be_judged(workload):
         checks["distribution", None] = _distribution
     for circumstance in workload.again:
         checks[AGAIN, circumstance] = partial(_again, circumstance=circumstance)

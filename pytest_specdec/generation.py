@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from pytest_specdec.conditions import Conditions
@@ -19,6 +19,23 @@ from pytest_specdec.counters import DraftCounters, Usage, total
 Role = Literal["baseline", "speculative"]
 ROLES: tuple[Role, Role] = ("baseline", "speculative")
 DraftsSource = Literal["request", "engine"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """One of the further answers that `n` asked for: what is told of each of them.
+
+    Attributes: those of `Generation`.
+    """
+
+    token_ids: tuple[int, ...]
+    text: str
+    finish_reason: str
+    stop_reason: int | str | None
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Completion:
+        return cls(**{**data, "token_ids": tuple(data["token_ids"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +58,9 @@ class Generation:
         usage: tokens as the engine counted them; `None` where it did not.
         logprobs: natural-log probability of each token, `None` for a token that has none; `None`
             altogether where the prompt did not ask.
-        others: token ids of the further answers that `n` asked for.
+        others: the further answers that `n` asked for.
+        bad_words_token_ids: the sequences of tokens that vLLM bars for the request's `bad_words`;
+            `None` where it did not tell.
     """
 
     prompt_id: str
@@ -56,7 +75,29 @@ class Generation:
     drafts: DraftCounters | None
     usage: Usage | None = None
     logprobs: tuple[float | None, ...] | None = None
-    others: tuple[tuple[int, ...], ...] = ()
+    others: tuple[Completion, ...] = ()
+    bad_words_token_ids: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def answers(self) -> tuple[Generation, ...]:
+        """This one and the further ones, each by itself, with what is told of it."""
+        others = (
+            replace(
+                self,
+                token_ids=each.token_ids,
+                text=each.text,
+                finish_reason=each.finish_reason,
+                stop_reason=each.stop_reason,
+                step_tokens=(),
+                tpot_ms=None,
+                drafts=None,
+                usage=None,
+                logprobs=None,
+                others=(),
+            )
+            for each in self.others
+        )
+        return (self, *others)
 
     @property
     def num_steps(self) -> int:
@@ -69,6 +110,7 @@ class Generation:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Generation:
         drafts, usage = data.get("drafts"), data.get("usage")
+        barred = data.get("bad_words_token_ids")
         return cls(
             **{
                 **data,
@@ -78,7 +120,8 @@ class Generation:
                 "drafts": None if drafts is None else counters_from_json(drafts),
                 "usage": None if usage is None else Usage(**usage),
                 "logprobs": _read(data.get("logprobs")),
-                "others": tuple(map(tuple, data.get("others", ()))),
+                "others": tuple(map(Completion.from_json, data.get("others", ()))),
+                "bad_words_token_ids": None if barred is None else tuple(map(tuple, barred)),
             }
         )
 

@@ -18,6 +18,7 @@ from typing import Literal
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.e_process import EProcess, e_process
 from pytest_specdec.generation import TokenScore
+from pytest_specdec.workload import Workload
 
 DistributionKind = Literal["passed", "failed", "uncalibrated", "too few tokens"]
 
@@ -55,7 +56,8 @@ class DistributionVerdict:
 
     Attributes:
         kind: `uncalibrated` where the baseline engine's own tokens do not follow its scores.
-        false_alarms: how often it may be `failed` though nothing is wrong.
+        false_alarms: how often it may be `failed` though nothing is wrong, and how often
+            `uncalibrated`.
         log_threshold: of the evidence that makes it so.
     """
 
@@ -64,6 +66,14 @@ class DistributionVerdict:
     log_threshold: float
     baseline: SampledTokens
     speculative: SampledTokens
+
+
+def can_be_judged(workload: Workload) -> bool:
+    """Whether its prompts may bring as many tokens as are asked for. All `n` answers to a prompt
+    are scored, those of the first pass alone."""
+    own = [prompt.request for prompt in workload.asked if prompt.is_own_distribution]
+    num_tokens: int = sum(each["max_tokens"] * each.get("n", 1) for each in own)
+    return num_tokens >= MIN_TOKENS
 
 
 def judge_distribution(
@@ -80,7 +90,8 @@ def judge_distribution(
 
     Args:
         vocab_size: tokens that the baseline engine can sample.
-        false_alarms: the share of sessions that may fail though nothing is wrong.
+        false_alarms: of each engine's tokens, how often they may be taken for not drawn so though
+            they are. Either's can fail the check, so it may fail twice as often.
     """
     if not 0 < false_alarms < 1:
         raise ValueError(f"`false_alarms` must be between 0 and 1: {false_alarms}")
@@ -97,17 +108,17 @@ def judge_distribution(
     )
 
 
-def distribution_finding(verdict: DistributionVerdict, workload: str) -> Finding | None:
+def distribution_finding(verdict: DistributionVerdict) -> Finding | None:
     """What to tell of it; `None` where it passed."""
     if verdict.kind == "passed":
         return None
     own, other = verdict.baseline, verdict.speculative
     if verdict.kind == "too few tokens":
         facts = [
-            f"too few tokens: {own.num_tokens} baseline, {other.num_tokens} speculative; "
+            f"tokens: {own.num_tokens} baseline, {other.num_tokens} speculative; "
             f"{MIN_TOKENS} of each are asked for"
         ]
-        hint = "add prompts, raise `max_tokens`, or take more passes"
+        hint = "add prompts, raise `max_tokens`, or ask for more answers with `n`"
     elif verdict.kind == "uncalibrated":
         facts = [
             "the baseline engine's own tokens do not follow the probabilities that it tells",
@@ -125,7 +136,7 @@ def distribution_finding(verdict: DistributionVerdict, workload: str) -> Finding
     facts.extend(_means(own, other))
     return Finding(
         kind="distribution" if verdict.kind == "failed" else verdict.kind,
-        prompt_id=workload,
+        prompt_id=None,
         facts=tuple(facts),
         hint=hint,
     )

@@ -66,7 +66,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "bad word",
         "answers missing",
         "too many answers",
-        "answers differ",
+        "not judged",
     ),
     "logprobs": (
         "logprobs missing",

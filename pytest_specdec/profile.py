@@ -76,7 +76,7 @@ class Tolerances:
         default=0.01,
         metadata={
             "help": "how often a session may fail although none of all its gated figures is below "
-            "its floor",
+            "its floor; and as often, beside that, although its sampled answers are not biased",
             "min": 1e-6,
             "max": 0.5,
         },

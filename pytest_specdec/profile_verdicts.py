@@ -35,7 +35,8 @@ class ProfileVerdicts:
 
     @property
     def false_alarms(self) -> float:
-        """This profile's share of what the session is allowed."""
+        """This profile's share of what the session is allowed: for its gated figures together, and
+        as much for its sampled answers together."""
         return self.profile.tolerances.false_alarms / self.num_profiles
 
     def gated(self, workload: Workload) -> tuple[Metric, ...]:

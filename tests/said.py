@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_specdec.counters import DraftCounters, Usage
-from pytest_specdec.generation import Generation, Pass, Role, Run, RunPair
+from pytest_specdec.generation import Completion, Generation, Pass, Role, Run, RunPair
 from pytest_specdec.workload import Prompt, Workload
 
 
@@ -60,6 +60,12 @@ def generation(
 def answer(text: str, finish_reason: str = "stop") -> Generation:
     """Of a text, whatever its tokens: what a check of validity reads."""
     return generation(token_ids=(2, 3), text=text, finish_reason=finish_reason)
+
+
+def completion(token_ids: Sequence[int] = (5, 6), **facts: Any) -> Completion:
+    """One of the further answers that `n` asked for."""
+    fields = {"text": "another", "finish_reason": "stop", "stop_reason": None, **facts}
+    return Completion(token_ids=tuple(token_ids), **fields)
 
 
 def walk(

@@ -95,6 +95,9 @@ def test_a_prompt_gets_what_it_declares(one: Prompt, checks: list[str]) -> None:
     [
         (OWN, True),
         ({**OWN, "n": 2}, True),
+        # All of a prompt's answers are scored.
+        ({**OWN, "max_tokens": MIN_TOKENS // 4, "n": 4}, True),
+        ({**OWN, "max_tokens": MIN_TOKENS // 4, "n": 3}, False),
         ({**OWN, "temperature": 1.0, "ignore_eos": True}, True),
         # Too few tokens to say anything of.
         ({**OWN, "max_tokens": MIN_TOKENS - 1}, False),

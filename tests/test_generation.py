@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_specdec.conditions import Conditions
 from pytest_specdec.counters import DraftCounters, Usage
 from pytest_specdec.generation import (
+    Completion,
     Generation,
     Pass,
     Refusal,
@@ -42,6 +43,14 @@ USAGES = st.none() | st.builds(
     num_preemptions=COUNTS,
 )
 LOGPROBS = st.floats()  # an engine may tell what is no probability, or no number
+STOP_REASONS = st.none() | COUNTS | st.text()
+COMPLETIONS = st.builds(
+    Completion,
+    token_ids=IDS,
+    text=st.text(),
+    finish_reason=st.sampled_from(["stop", "length"]),
+    stop_reason=STOP_REASONS,
+)
 GENERATIONS = st.builds(
     Generation,
     prompt_id=st.text(),
@@ -49,14 +58,15 @@ GENERATIONS = st.builds(
     token_ids=IDS,
     text=st.text(),
     finish_reason=st.sampled_from(["stop", "length", "abort", "error"]),
-    stop_reason=st.none() | COUNTS | st.text(),
+    stop_reason=STOP_REASONS,
     step_tokens=IDS,
     ttft_ms=TIMES,
     tpot_ms=st.none() | TIMES,
     drafts=DRAFTS,
     usage=USAGES,
     logprobs=st.none() | st.lists(st.none() | LOGPROBS, max_size=3).map(tuple),
-    others=st.lists(IDS, max_size=2).map(tuple),
+    others=st.lists(COMPLETIONS, max_size=2).map(tuple),
+    bad_words_token_ids=st.none() | st.lists(IDS, max_size=2).map(tuple),
 )
 PASSES = st.builds(
     Pass,
@@ -217,6 +227,20 @@ def test_what_a_worker_of_before_did_not_tell_is_unknown() -> None:
     taken = walk(generation()).to_json()
     del taken["usage"]
     assert Pass.from_json(taken).usage is None
+
+
+def test_the_answers_to_one_prompt() -> None:
+    usage = Usage(num_prompt_tokens=2, num_generation_tokens=2)
+    alone = generation(logprobs=(-0.5, -0.5), usage=usage)
+    assert alone.answers == (alone,)
+    further = Completion(token_ids=(7,), text="b", finish_reason="length", stop_reason=None)
+    first, second = replace(alone, others=(further,)).answers
+    assert (first.token_ids, first.text) == (alone.token_ids, alone.text)
+    assert (second.prompt_id, second.prompt_token_ids) == (alone.prompt_id, alone.prompt_token_ids)
+    assert (second.token_ids, second.text, second.finish_reason) == ((7,), "b", "length")
+    # What was told of the first one alone is not told of this.
+    assert (second.logprobs, second.usage, second.step_tokens) == (None, None, ())
+    assert second.others == ()
 
 
 def test_a_token_without_a_logprob_is_not_an_answer_without_any() -> None:

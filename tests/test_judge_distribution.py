@@ -67,7 +67,7 @@ def test_kinds(
 ) -> None:
     verdict = judged(baseline, speculative)
     assert verdict.kind == kind
-    finding = distribution_finding(verdict, "story")
+    finding = distribution_finding(verdict)
     told = {"passed": None, "failed": "distribution"}.get(kind, kind)
     assert (None if finding is None else finding.kind) == told
 
@@ -75,9 +75,9 @@ def test_kinds(
 def test_what_a_failure_says() -> None:
     verdict = judged(GOOD, BROKEN)
     own, other = verdict.baseline, verdict.speculative
-    finding = distribution_finding(verdict, "story")
+    finding = distribution_finding(verdict)
     assert finding is not None
-    assert (finding.kind, finding.prompt_id) == ("distribution", "story")
+    assert (finding.kind, finding.prompt_id) == ("distribution", None)
     assert finding.facts == (
         "the speculative engine's tokens do not follow the baseline engine's distribution",
         f"log evidence against the speculative engine's tokens: {other.evidence.log_e_max:.2f} "
@@ -96,18 +96,16 @@ def test_what_a_failure_says() -> None:
 
 
 def test_what_is_said_of_too_few_tokens() -> None:
-    finding = distribution_finding(judged(GOOD[:10], []), "story")
+    finding = distribution_finding(judged(GOOD[:10], []))
     assert finding is not None
-    assert finding.facts[0] == (
-        "too few tokens: 10 baseline, 0 speculative; 200 of each are asked for"
-    )
+    assert finding.facts[0] == ("tokens: 10 baseline, 0 speculative; 200 of each are asked for")
     mean = math.fsum(each.logprob for each in GOOD[:10]) / 10
     assert finding.facts[1] == f"mean log-probability: {mean:.2f} baseline"
-    assert finding.hint == "add prompts, raise `max_tokens`, or take more passes"
+    assert finding.hint == "add prompts, raise `max_tokens`, or ask for more answers with `n`"
 
 
 def test_what_is_said_of_a_baseline_that_contradicts_itself() -> None:
-    finding = distribution_finding(judged(BROKEN, [*GOOD, score(NAN)]), "story")
+    finding = distribution_finding(judged(BROKEN, [*GOOD, score(NAN)]))
     assert finding is not None
     assert "the baseline engine's own tokens" in finding.facts[0]
     assert "scores that are not numbers: 1" in finding.facts

@@ -38,26 +38,50 @@ def declares_anything(prompt: Prompt) -> bool:
 def check_honoured(
     prompt: Prompt, generation: Generation, *, max_model_len: int | None
 ) -> Finding | None:
-    """The first thing asked that the answer does not keep.
+    """The first thing asked that an answer does not keep, or that there are not so many answers.
 
     Args:
         max_model_len: the context window; `None` where it is not known, and then nothing is said
             of answers that it may have cut.
     """
-    if generation.finish_reason not in ("stop", "length"):
+    answers = generation.answers
+    for number, answer in enumerate(answers, start=1):
+        found = _answer_not_honoured(prompt, answer, max_model_len)
+        if found is not None:
+            which = (f"answer {number} of {len(answers)}",) if len(answers) > 1 else ()
+            return replace(found, facts=(*which, *found.facts))
+    return _number_not_honoured(prompt, len(answers))
+
+
+def _answer_not_honoured(
+    prompt: Prompt, answer: Generation, max_model_len: int | None
+) -> Finding | None:
+    if answer.finish_reason not in ("stop", "length"):
         return Finding(
             kind="ended early",
             prompt_id=prompt.id,
             facts=(
-                f"the engine gave the request up after {len(generation.token_ids)} tokens",
-                f"`finish_reason`: {generation.finish_reason}",
+                f"the engine gave the request up after {len(answer.token_ids)} tokens",
+                f"`finish_reason`: {answer.finish_reason}",
             ),
             hint="the engine's log has the cause",
         )
     return (
-        stop_not_honoured(prompt, generation)
-        or length_not_honoured(prompt, generation, max_model_len)
-        or content_not_honoured(prompt, generation)
+        stop_not_honoured(prompt, answer)
+        or length_not_honoured(prompt, answer, max_model_len)
+        or content_not_honoured(prompt, answer)
+    )
+
+
+def _number_not_honoured(prompt: Prompt, given: int) -> Finding | None:
+    asked = prompt.request.get("n", 1)
+    if given == asked:
+        return None
+    return Finding(
+        kind="answers missing" if given < asked else "too many answers",
+        prompt_id=prompt.id,
+        facts=(f"answers: {given}, `n`: {asked}",),
+        hint="each of the `n` is a request of its own to the engine; see which one was lost",
     )
 
 
@@ -80,8 +104,6 @@ def judge_honoured(
         where = "on the speculative engine; the baseline engine's answer is as asked"
     elif own.kind != other.kind:
         where = f"on the speculative engine; the baseline engine's answer: {other.kind}"
-    elif own.kind == "bad word":
-        return None  # other tokens that spell the word; without speculation it is written too
     else:
         return replace(
             own,

@@ -6,6 +6,7 @@ Floor 2: imports from the floors below and its own.
 
 from __future__ import annotations
 
+from pytest_specdec.checks.applied import CONSTRAINTS, applied
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.honoured_stop import not_honoured
 from pytest_specdec.generation import Generation
@@ -25,12 +26,11 @@ def length_not_honoured(
 
 def _most(prompt: Prompt, answer: Generation, max_model_len: int | None) -> Finding | None:
     num_tokens, max_tokens = len(answer.token_ids), prompt.request["max_tokens"]
-    longest = max((num_tokens, *map(len, answer.others)))
-    if longest > max_tokens:
+    if num_tokens > max_tokens:
         return not_honoured(
-            "too many tokens", prompt, f"tokens: {longest}", f"`max_tokens`: {max_tokens}"
+            "too many tokens", prompt, f"tokens: {num_tokens}", f"`max_tokens`: {max_tokens}"
         )
-    in_window = len(answer.prompt_token_ids) + longest
+    in_window = len(answer.prompt_token_ids) + num_tokens
     if max_model_len is not None and in_window > max_model_len:
         return not_honoured(
             "too many tokens",
@@ -44,35 +44,44 @@ def _most(prompt: Prompt, answer: Generation, max_model_len: int | None) -> Find
             "ended early",
             prompt,
             f"`finish_reason`: length, after {num_tokens} of {max_tokens} tokens",
-            f"tokens of prompt and answer: {len(answer.prompt_token_ids) + num_tokens}, "
-            f"`max_model_len`: {max_model_len}",
+            f"tokens of prompt and answer: {in_window}, `max_model_len`: {max_model_len}",
             hint="drafted tokens that are not accepted must not count towards a limit",
         )
     return None
 
 
 def _least(prompt: Prompt, answer: Generation, max_model_len: int | None) -> Finding | None:
-    num_tokens, min_tokens = len(answer.token_ids), prompt.request.get("min_tokens", 0)
-    is_cut = answer.finish_reason == "length" and _fills_window(answer, max_model_len)
-    if num_tokens >= min_tokens or is_cut:
+    """What ends an answer, be it a token or a stop string, comes after `min_tokens` others. Only
+    where a grammar allows nothing but the end may it come before."""
+    min_tokens = prompt.request.get("min_tokens", 0)
+    is_stopped = answer.finish_reason == "stop"
+    is_constrained = bool(applied(prompt.request, CONSTRAINTS))
+    may_be_short = is_constrained if is_stopped else _fills_window(answer, max_model_len)
+    counted, num_tokens = "tokens", len(answer.token_ids)
+    if is_stopped:
+        counted, num_tokens = "tokens before the one that ends it", num_tokens - 1
+    if not min_tokens or num_tokens >= min_tokens or may_be_short:
         return None
     return not_honoured(
         "too few tokens",
         prompt,
-        f"tokens: {num_tokens}, `min_tokens`: {min_tokens}",
+        f"{counted}: {num_tokens}, `min_tokens`: {min_tokens}",
         f"`finish_reason`: {answer.finish_reason}, `stop_reason`: {answer.stop_reason}",
         hint="each accepted token must be counted before the next one is verified",
     )
 
 
 def _ignore_eos(prompt: Prompt, answer: Generation) -> Finding | None:
-    is_end_token = answer.finish_reason == "stop" and answer.stop_reason is None
-    if not prompt.request.get("ignore_eos") or not is_end_token:
+    """A stop token is one even if it is an end token besides."""
+    stops = prompt.request.get("stop_token_ids", ())
+    is_asked_for = isinstance(answer.stop_reason, str) or answer.stop_reason in stops
+    if not prompt.request.get("ignore_eos") or answer.finish_reason != "stop" or is_asked_for:
         return None
     return not_honoured(
         "ended early",
         prompt,
-        f"the end token ended the answer after {len(answer.token_ids)} tokens, with `ignore_eos`",
+        f"an end token ended the answer after {len(answer.token_ids)} tokens, with `ignore_eos`: "
+        f"{', '.join(map(str, answer.token_ids[-1:]))}",
     )
 
 

@@ -26,10 +26,12 @@ def _stop(prompt: Prompt, answer: Generation) -> Finding | None:
             prompt,
             f"`stop_reason`: {quoted(answer.stop_reason)}, which is not in `stop`",
         )
-    if isinstance(answer.stop_reason, str) and answer.finish_reason != "stop":
+    if answer.stop_reason is not None and answer.finish_reason != "stop":
         return _wrong_reason(prompt, answer)
     if prompt.request.get("min_tokens", 0):
-        return None  # before that many tokens a stop string is text like any other
+        # Within the first `min_tokens` tokens a stop string is text like any other, and where in
+        # the text they end is not told.
+        return None
     for stop in stops:
         position = answer.text.find(stop)
         if position >= 0:
@@ -47,13 +49,7 @@ def _stop_token_ids(prompt: Prompt, answer: Generation) -> Finding | None:
     stops = prompt.request.get("stop_token_ids", ())
     for position, token_id in enumerate(answer.token_ids[:-1]):
         if token_id in stops:
-            return not_honoured(
-                "token after stop",
-                prompt,
-                f"token {position} is {token_id} of `stop_token_ids`; after it: "
-                f"{len(answer.token_ids) - position - 1} tokens",
-                hint="tokens accepted in one step must be cut after the one that stops",
-            )
+            return _token_after_stop(prompt, answer, position)
     last = answer.token_ids[-1] if answer.token_ids else None
     if isinstance(answer.stop_reason, int) and answer.stop_reason != last:
         return not_honoured(
@@ -61,7 +57,33 @@ def _stop_token_ids(prompt: Prompt, answer: Generation) -> Finding | None:
         )
     if last in stops and answer.finish_reason != "stop":
         return _wrong_reason(prompt, answer)
+    if last in stops and answer.stop_reason is None and prompt.request.get("ignore_eos"):
+        # Else it may be the end token, of which no more is said.
+        return not_honoured("wrong stop", prompt, f"`stop_reason`: None, where it must be {last}")
     return None
+
+
+def _token_after_stop(prompt: Prompt, answer: Generation, position: int) -> Finding:
+    num_after = len(answer.token_ids) - position - 1
+    told = (
+        f"token {position} is {answer.token_ids[position]} of `stop_token_ids`; after it: "
+        f"{num_after} tokens"
+    )
+    min_tokens = prompt.request.get("min_tokens", 0)
+    if position < min_tokens:
+        return not_honoured(
+            "token after stop",
+            prompt,
+            told,
+            f"`min_tokens`: {min_tokens}, which bars it there",
+            hint="the end must be barred at every draft position up to `min_tokens`",
+        )
+    return not_honoured(
+        "token after stop",
+        prompt,
+        told,
+        hint="tokens accepted in one step must be cut after the one that stops",
+    )
 
 
 def _wrong_reason(prompt: Prompt, answer: Generation) -> Finding:

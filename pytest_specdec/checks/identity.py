@@ -7,7 +7,7 @@ that does not repeat itself, is told by `triage`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from pytest_specdec.generation import ROLES, Generation, Role, RunPair
@@ -86,18 +86,13 @@ def compare(
 ) -> Divergence | None:
     """The first difference between two answers, or between the further ones that `n` asked for;
     `None` where there is none."""
-    for own, other in zip(_completions(first), _completions(second), strict=False):
+    for own, other in zip(first.answers, second.answers, strict=False):
         position = first_difference(own.token_ids, other.token_ids)
         if position is not None:
             return Divergence(
                 position=position, baseline=own, other=other, where=where, unrepeated=unrepeated
             )
     return None
-
-
-def _completions(generation: Generation) -> tuple[Generation, ...]:
-    others = (replace(generation, token_ids=each, others=()) for each in generation.others)
-    return (generation, *others)
 
 
 def distinct_answers(runs: RunPair, role: Role, prompt_id: str) -> tuple[Generation, ...]:

@@ -397,9 +397,9 @@ class EnginePair:
                     SampleScores(
                         role=role,
                         prompt_id=prompt.id,
-                        scores=engine.score(answer.prompt_token_ids, token_ids),
+                        scores=engine.score(each.prompt_token_ids, each.token_ids),
                     )
-                    for token_ids in (answer.token_ids, *answer.others)
+                    for each in answer.answers
                 ]
         self._taken[workload.path] = replace(taken, sample_scores=tuple(sample_scores))
 

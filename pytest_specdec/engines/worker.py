@@ -122,6 +122,9 @@ class Engine:
             # Older vLLM counts for the whole engine only; alone, the engine is the request.
             for answer, (before, after) in zip(generations, pairwise(counted), strict=True):
                 answer["drafts"] = answer["drafts"] or _grown(after, before)
+        for answer, request, (_, params) in zip(generations, requests, prepared, strict=True):
+            if "bad_words" in request:
+                answer["bad_words_token_ids"] = self._barred(params)
         return {
             "generations": generations,
             "wall_s": wall_s,
@@ -237,6 +240,13 @@ class Engine:
             return SamplingParams(**fields, output_kind=kind)
         except _refusals() as error:
             raise Refused("request", f"vLLM refused the sampling parameters: {error}") from error
+
+    def _barred(self, params: Any) -> list[list[int]]:
+        """The sequences of tokens that vLLM bars for `bad_words`. It makes them of a copy of its
+        own for each request, so they are made once more."""
+        told = params.clone()
+        told.update_from_tokenizer(self._tokenizer)
+        return [list(token_ids) for token_ids in told.bad_words_token_ids]
 
     def add(self, token_ids: Sequence[int], params: Any) -> str:
         request_id = f"specdec-{self._num_requests}"
@@ -370,17 +380,41 @@ class Events:
         )
 
 
+class Completion:
+    """One of the answers to a request as it grows, chunk by chunk."""
+
+    def __init__(self) -> None:
+        self.token_ids: list[int] = []
+        self._text: list[str] = []
+        self._last: Any = None
+
+    def add(self, completion: Any) -> None:
+        self.token_ids.extend(completion.token_ids)
+        self._text.append(completion.text)
+        self._last = completion
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "token_ids": self.token_ids,
+            "text": "".join(self._text),
+            "finish_reason": self._last.finish_reason,
+            "stop_reason": self._last.stop_reason,
+        }
+
+
 class Answer:
-    """One request's answer as it grows, chunk by chunk."""
+    """All answers to one request as they grow; of the first one more is told."""
 
     def __init__(self, prompt_token_ids: Sequence[int]) -> None:
         self.prompt_token_ids = list(prompt_token_ids)
-        self.token_ids: list[int] = []
-        self._text: list[str] = []
+        self._completions = {0: Completion()}
         self._step_tokens: list[int] = []
         self._logprobs: list[float | None] = []
-        self._others: dict[int, list[int]] = {}
         self._last: Any = None
+
+    @property
+    def token_ids(self) -> list[int]:
+        return self._completions[0].token_ids
 
     def add(self, output: Any) -> None:
         for completion in output.outputs:
@@ -389,11 +423,9 @@ class Answer:
             self._last = output
 
     def _add(self, completion: Any) -> None:
+        self._completions.setdefault(completion.index, Completion()).add(completion)
         if completion.index > 0:
-            self._others.setdefault(completion.index, []).extend(completion.token_ids)
             return
-        self.token_ids.extend(completion.token_ids)
-        self._text.append(completion.text)
         if completion.token_ids:
             self._step_tokens.append(len(completion.token_ids))
         if completion.logprobs is not None:
@@ -407,10 +439,7 @@ class Answer:
         num_decoded = len(self.token_ids) - 1
         return {
             "prompt_token_ids": self.prompt_token_ids,
-            "token_ids": self.token_ids,
-            "text": "".join(self._text),
-            "finish_reason": completion.finish_reason,
-            "stop_reason": completion.stop_reason,
+            **self._completions[0].to_json(),
             "step_tokens": self._step_tokens,
             "ttft_ms": times.first_token_latency * 1000,
             "tpot_ms": decode_s / num_decoded * 1000 if num_decoded > 0 else None,
@@ -421,7 +450,9 @@ class Answer:
                 "num_cached_tokens": self._last.num_cached_tokens or 0,
             },
             "logprobs": self._logprobs or None,
-            "others": [self._others[index] for index in sorted(self._others)],
+            "others": [
+                each.to_json() for index, each in sorted(self._completions.items()) if index > 0
+            ],
         }
 
 

@@ -8,12 +8,14 @@ import pytest
 
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.honoured import check_honoured, declares_anything, judge_honoured
+from tests.said import completion as further
 from tests.said import generation, prompt
 
 WINDOW = 64
+WARM = {"temperature": 1}
 IDS = tuple(range(10, 20))
 STOP = {"finish_reason": "stop", "stop_reason": None}
-LENGTH = {"finish_reason": "length", "stop_reason": None}
+LENGTH: dict[str, Any] = {"finish_reason": "length", "stop_reason": None}
 
 
 def found(
@@ -37,6 +39,15 @@ KEPT: list[Any] = [
     ),
     pytest.param({"stop_token_ids": [19]}, {**STOP, "stop_reason": 19}, id="stop token"),
     pytest.param({"stop_token_ids": [19]}, STOP, id="stop token that is the end token"),
+    pytest.param(
+        {"stop_token_ids": [19], "ignore_eos": True},
+        {**STOP, "stop_reason": 19},
+        id="the end token is a stop token all the same",
+    ),
+    pytest.param(
+        {"stop_token_ids": [19], "min_tokens": 9}, {**STOP, "stop_reason": 19}, id="past min_tokens"
+    ),
+    pytest.param({"stop_token_ids": [5]}, {**STOP, "stop_reason": 19}, id="the model's, too"),
     pytest.param({"stop_token_ids": [5], "max_tokens": 10}, LENGTH, id="no stop token"),
     pytest.param({}, {**STOP, "stop_reason": 19}, id="another end token of the model's"),
     pytest.param({"max_tokens": 10}, LENGTH, id="max_tokens"),
@@ -44,14 +55,26 @@ KEPT: list[Any] = [
     pytest.param(
         {"min_tokens": 12}, {**LENGTH, "prompt_token_ids": (1,) * 54}, id="cut by the window"
     ),
-    pytest.param({"min_tokens": 10}, STOP, id="min_tokens"),
+    pytest.param({"min_tokens": 9}, STOP, id="min_tokens, and one that ends it"),
+    pytest.param({"min_tokens": 10, "max_tokens": 10}, LENGTH, id="min_tokens"),
+    pytest.param(
+        {"min_tokens": 12, "structured_outputs": {"regex": "red, green"}},
+        STOP,
+        id="a constraint that leaves nothing but the end",
+    ),
     pytest.param({"ignore_eos": True, "max_tokens": 10}, LENGTH, id="ignore_eos"),
     pytest.param({"ignore_eos": True, "stop": ";"}, {"stop_reason": ";"}, id="stop, ignore_eos"),
     pytest.param({"allowed_token_ids": [*IDS, 3]}, STOP, id="allowed"),
-    pytest.param({"bad_words": ["gree", "blue", " "]}, STOP, id="bad word inside another"),
-    pytest.param({"n": 3}, {**STOP, "others": (IDS, IDS)}, id="n"),
     pytest.param(
-        {"n": 2, "temperature": 1}, {**STOP, "others": ((1, 2),)}, id="sampled answers differ"
+        {"bad_words": ["green", "x"]},
+        {**STOP, "bad_words_token_ids": ((12, 14), (18, 19, 20), (9, 10), (20,))},
+        id="bad word spelt by other tokens",
+    ),
+    pytest.param({"n": 3, **WARM}, {**STOP, "others": (further(), further((1, 2)))}, id="n"),
+    pytest.param(
+        {"n": 2, "stop": ";", "min_tokens": 2, "max_tokens": 11, **WARM},
+        {**STOP, "others": (further((1, 2, 3), stop_reason=";"),)},
+        id="each answer ends by itself",
     ),
     pytest.param(
         {"context_left": 10}, {**LENGTH, "prompt_token_ids": (1,) * 54}, id="window filled"
@@ -99,12 +122,33 @@ BROKEN: list[Any] = [
         "`finish_reason`: length",
         id="stop token, said to be length",
     ),
+    pytest.param(
+        {"max_tokens": 10},
+        {**LENGTH, "stop_reason": 19},
+        "wrong stop",
+        "where it must be stop",
+        id="end token, said to be length",
+    ),
+    pytest.param(
+        {"stop_token_ids": [19], "ignore_eos": True},
+        STOP,
+        "wrong stop",
+        "`stop_reason`: None, where it must be 19",
+        id="stop token, taken for the end token",
+    ),
+    pytest.param(
+        {"stop_token_ids": [12], "min_tokens": 3},
+        {**STOP, "stop_reason": None},
+        "token after stop",
+        "`min_tokens`: 3, which bars it there",
+        id="stop token before min_tokens",
+    ),
     pytest.param({"max_tokens": 9}, LENGTH, "too many tokens", "tokens: 10", id="max_tokens"),
     pytest.param(
-        {"max_tokens": 10, "n": 2},
-        {**LENGTH, "others": ((1,) * 11,)},
+        {"max_tokens": 10, "n": 2, **WARM},
+        {**LENGTH, "others": (further((1,) * 11, **LENGTH),)},
         "too many tokens",
-        "tokens: 11",
+        "answer 2 of 2\ntokens: 11",
         id="max_tokens of another answer",
     ),
     pytest.param(
@@ -124,8 +168,31 @@ BROKEN: list[Any] = [
         "prompt and answer: 63",
         id="length before the window's end",
     ),
-    pytest.param({"min_tokens": 11}, STOP, "too few tokens", "tokens: 10", id="min_tokens"),
-    pytest.param({"ignore_eos": True}, STOP, "ended early", "the end token", id="ignore_eos"),
+    pytest.param(
+        {"min_tokens": 10},
+        STOP,
+        "too few tokens",
+        "tokens before the one that ends it: 9, `min_tokens`: 10",
+        id="min_tokens",
+    ),
+    pytest.param(
+        {"min_tokens": 10, "stop": ";"},
+        {"stop_reason": ";"},
+        "too few tokens",
+        "tokens before the one that ends it: 9, `min_tokens`: 10",
+        id="stop string before min_tokens",
+    ),
+    pytest.param(
+        {"min_tokens": 11, "max_tokens": 10}, LENGTH, "too few tokens", "tokens: 10", id="too short"
+    ),
+    pytest.param({"ignore_eos": True}, STOP, "ended early", "an end token", id="ignore_eos"),
+    pytest.param(
+        {"ignore_eos": True, "stop_token_ids": [5]},
+        {**STOP, "stop_reason": 19},
+        "ended early",
+        "an end token ended the answer after 10 tokens, with `ignore_eos`: 19",
+        id="another end token, ignore_eos",
+    ),
     pytest.param(
         {"allowed_token_ids": [10, 11, 12]},
         STOP,
@@ -134,25 +201,84 @@ BROKEN: list[Any] = [
         id="allowed",
     ),
     pytest.param(
-        {"allowed_token_ids": [*IDS], "n": 2, "temperature": 1},
-        {**STOP, "others": ((10, 9),)},
+        {"allowed_token_ids": [*IDS], "n": 2, **WARM},
+        {**STOP, "others": (further((10, 9)),)},
         "token not allowed",
         "token 1 is 9",
         id="allowed in another answer",
     ),
-    pytest.param({"bad_words": [" green"]}, STOP, "bad word", "character 5", id="bad word"),
     pytest.param(
-        {"n": 3}, {**STOP, "others": (IDS,)}, "answers missing", "answers: 2, `n`: 3", id="n"
+        {"bad_words": ["x", "y"]},
+        {**STOP, "bad_words_token_ids": ((12, 14), (18, 19))},
+        "bad word",
+        "tokens from 8 on are 18, 19, which are barred for `bad_words`: 'x', 'y'",
+        id="bad word",
     ),
     pytest.param(
-        {}, {**STOP, "others": (IDS,)}, "too many answers", "answers: 2, `n`: 1", id="one asked"
+        {"bad_words": ["x"]},
+        {**STOP, "bad_words_token_ids": ((10,),)},
+        "bad word",
+        "tokens from 0 on are 10, which",
+        id="bad word of one token, at once",
     ),
     pytest.param(
-        {"n": 3},
-        {**STOP, "others": (IDS, IDS[:4])},
-        "answers differ",
-        "answers 1 and 3 of 3 differ first at token 4",
-        id="greedy answers",
+        {"bad_words": ["x"], "n": 2, **WARM},
+        {**STOP, "bad_words_token_ids": ((5, 6),), "others": (further((4, 5, 6)),)},
+        "bad word",
+        "answer 2 of 2\ntokens from 1 on are 5, 6",
+        id="bad word in another answer",
+    ),
+    pytest.param(
+        {"bad_words": ["red"]}, STOP, "not judged", "which tokens are barred", id="bad word unknown"
+    ),
+    pytest.param(
+        {"stop": ",", "n": 3, **WARM},
+        {"text": "red", "stop_reason": ",", "others": (further(text="red"), further(text="a, b"))},
+        "text after stop",
+        "answer 3 of 3\nthe text holds ','",
+        id="stop in another answer",
+    ),
+    pytest.param(
+        {"stop_token_ids": [2], "n": 2, **WARM},
+        {**STOP, "others": (further((1, 2, 3)),)},
+        "token after stop",
+        "answer 2 of 2\ntoken 1 is 2",
+        id="stop token in another answer",
+    ),
+    pytest.param(
+        {"min_tokens": 3, "n": 2, **WARM},
+        {**STOP, "others": (further((1, 2)),)},
+        "too few tokens",
+        "answer 2 of 2\ntokens before the one that ends it: 1, `min_tokens`: 3",
+        id="min_tokens of another answer",
+    ),
+    pytest.param(
+        {"max_tokens": 11, "n": 2, **WARM},
+        {**STOP, "others": (further((1, 2), **LENGTH),)},
+        "ended early",
+        "answer 2 of 2\n`finish_reason`: length, after 2 of 11 tokens",
+        id="another answer ends before it must",
+    ),
+    pytest.param(
+        {"n": 2, **WARM},
+        {**STOP, "others": (further(finish_reason="error"),)},
+        "ended early",
+        "answer 2 of 2\nthe engine gave the request up",
+        id="error in another answer",
+    ),
+    pytest.param(
+        {"n": 3, **WARM},
+        {**STOP, "others": (further(),)},
+        "answers missing",
+        "answers: 2, `n`: 3",
+        id="n",
+    ),
+    pytest.param(
+        {},
+        {**STOP, "others": (further(),)},
+        "too many answers",
+        "answers: 2, `n`: 1",
+        id="one asked",
     ),
     pytest.param({}, {"finish_reason": "abort"}, "ended early", "abort", id="aborted"),
     pytest.param({}, {"finish_reason": "error"}, "ended early", "error", id="error"),
@@ -201,17 +327,17 @@ def test_too_few_tokens_whatever_the_window() -> None:
         ("blue", "red; green", "on the speculative engine; the baseline engine's answer: bad word"),
         ("blue", "red", "on the baseline engine; the speculative engine's answer is as asked"),
         ("red", "blue", "on the speculative engine; the baseline engine's answer is as asked"),
-        ("blue", "blue", None),
+        ("blue", "blue", "on both engines; of the speculative one's answer:"),
     ],
 )
 def test_whose_it_is(baseline: str, speculative: str, told: str | None) -> None:
     asked = prompt(stop=";", bad_words=["blue"])
-    judged = judge_honoured(
-        asked,
-        baseline=generation("one", IDS, text=baseline),
-        speculative=generation("one", IDS, text=speculative),
-        max_model_len=None,
+    told_too = {"bad_words_token_ids": ((ord("b"), ord("l")),)}
+    own, other = (
+        generation("one", tuple(map(ord, text)), text=text, **told_too)
+        for text in (baseline, speculative)
     )
+    judged = judge_honoured(asked, baseline=own, speculative=other, max_model_len=None)
     assert (judged and judged.facts[0]) == told
 
 

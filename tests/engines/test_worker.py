@@ -178,6 +178,15 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> None:
                 raise ValueError("top_p must be in (0, 1]")
             super().__init__(**given)
 
+        def clone(self) -> Told:
+            return Told(**vars(self))
+
+        def update_from_tokenizer(self, tokenizer: Any) -> None:
+            """As vLLM does, but each word once."""
+            self.bad_words_token_ids = [
+                tokenizer.encode(each, add_special_tokens=False) for each in self.bad_words
+            ]
+
     top, sampling = ModuleType("vllm"), ModuleType("vllm.sampling_params")
     vars(top).update(SamplingParams=Told)
     vars(sampling).update(
@@ -405,7 +414,14 @@ class Telling(FakeEngine):
         told = [{5: SimpleNamespace(logprob=-0.5)}] * size
         own.logprobs = [*told[:-1], {6: SimpleNamespace(logprob=-9.0)}] if size > 1 else told
         second, third = (
-            SimpleNamespace(index=index, token_ids=[index + 5] * size) for index in (1, 2)
+            SimpleNamespace(
+                index=index,
+                token_ids=[index + 5] * size,
+                text=str(index) * size,
+                finish_reason=own.finish_reason and "stop",
+                stop_reason=own.finish_reason and index + 5,
+            )
+            for index in (1, 2)
         )
         output.outputs = [own, third, second]
         output.num_cached_tokens = 16
@@ -417,12 +433,25 @@ def test_log_probabilities_cached_tokens_and_other_answers() -> None:
     (answer,) = engine.generate([request()], 1, None, silent)["generations"]
     assert answer["token_ids"] == [5] * 4
     assert answer["logprobs"] == [-0.5, -0.5, -0.5, None]
-    assert answer["others"] == [[6] * 4, [7] * 4]
+    assert answer["others"] == [
+        {"token_ids": [6] * 4, "text": "1111", "finish_reason": "stop", "stop_reason": 6},
+        {"token_ids": [7] * 4, "text": "2222", "finish_reason": "stop", "stop_reason": 7},
+    ]
     assert answer["usage"] == {
         "num_prompt_tokens": 1,
         "num_generation_tokens": 4,
         "num_cached_tokens": 16,
     }
+
+
+def test_the_tokens_that_are_barred_are_those_that_vllm_bars() -> None:
+    engine, fake = engine_of([1], [1])
+    asked = [request(), request(bad_words=["a", "bcd"])]
+    plain, barred = engine.generate(asked, 2, None, silent)["generations"]
+    assert "bad_words_token_ids" not in plain
+    assert barred["bad_words_token_ids"] == [[100], [100, 101, 102]]
+    # What was asked for is left to the engine.
+    assert not hasattr(fake.added[1].params, "bad_words_token_ids")
 
 
 @pytest.mark.parametrize(

@@ -215,26 +215,17 @@ class FakeEngine:
     def _generation(
         self, request: Mapping[str, Any], call: int, circumstance: str | None
     ) -> dict[str, Any]:
-        prompt, max_tokens = request["messages"][-1]["content"], request["max_tokens"]
+        prompt = request["messages"][-1]["content"]
         token_ids, *others = (
             self._answer(request, call, number) for number in range(request.get("n", 1))
         )
-        token_ids = self._diverged(prompt, token_ids, call, circumstance)
-        text = "".join(map(decode, token_ids))
-        stop_reason = next((each for each in stops_of(request) if each in text), None)
-        if stop_reason is not None:
-            text = text[: text.index(stop_reason)]
-            token_ids = token_ids[: -(-len(text + stop_reason) // CHARS_PER_TOKEN)]
-        is_ended = token_ids[-1:] == [END] or stop_reason is not None
-        is_cut = len(token_ids) == max_tokens and not is_ended
+        own = completion(request, self._diverged(prompt, token_ids, call, circumstance))
+        token_ids = own["token_ids"]
         step_tokens, drafts = self._steps(len(token_ids), self._accepted(call, circumstance))
         is_warm = circumstance == "warm-prefix-cache"
         return {
             "prompt_token_ids": encode(prompt),
-            "token_ids": token_ids,
-            "text": text,
-            "finish_reason": "length" if is_cut else "stop",
-            "stop_reason": stop_reason,
+            **own,
             "step_tokens": step_tokens,
             "ttft_ms": 20.0,
             "tpot_ms": 5.0 if len(token_ids) > 1 else None,
@@ -247,7 +238,10 @@ class FakeEngine:
             "logprobs": [-0.1 + self.settings["logprob_shift"]] * len(token_ids)
             if "logprobs" in request
             else None,
-            "others": others,
+            "others": [completion(request, each) for each in others],
+            "bad_words_token_ids": [encode(word) for word in request["bad_words"]]
+            if "bad_words" in request
+            else None,
         }
 
     def _answer(self, request: Mapping[str, Any], call: int, number: int) -> list[int]:
@@ -334,6 +328,23 @@ class FakeEngine:
                 }
             )
         return scores
+
+
+def completion(request: Mapping[str, Any], token_ids: list[int]) -> dict[str, Any]:
+    """What is told of each answer to a request."""
+    text = "".join(map(decode, token_ids))
+    stop_reason = next((each for each in stops_of(request) if each in text), None)
+    if stop_reason is not None:
+        text = text[: text.index(stop_reason)]
+        token_ids = token_ids[: -(-len(text + stop_reason) // CHARS_PER_TOKEN)]
+    is_ended = token_ids[-1:] == [END] or stop_reason is not None
+    is_cut = len(token_ids) == request["max_tokens"] and not is_ended
+    return {
+        "token_ids": token_ids,
+        "text": text,
+        "finish_reason": "length" if is_cut else "stop",
+        "stop_reason": stop_reason,
+    }
 
 
 def stops_of(request: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@ fails exactly the item that is about its fault."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -134,9 +135,9 @@ def case(
             "distribution",
             OWN,
             {"speculative": {"drawn": "likeliest"}},
-            "distribution: `code`",
+            "distribution",
         ),
-        case("distribution", OWN, {"baseline": {"drawn": "likeliest"}}, "uncalibrated: `code`"),
+        case("distribution", OWN, {"baseline": {"drawn": "likeliest"}}, "uncalibrated"),
         case("distribution", OWN, {"config": {VOCAB: None}}, "not judged"),
     ],
 )
@@ -217,6 +218,21 @@ def test_sampled_answers_are_scored_once_by_the_baseline_engine(project: Project
     assert (result.not_passed, result.loads()) == ({}, ["baseline", "speculative"] * 2)
     scored = [each["role"] for each in result.commands if each["op"] == "score"]
     assert scored == ["baseline"] * 4
+
+
+@pytest.mark.parametrize("sampled", [["code"], ["code", "more"]])
+def test_sampled_answers_of_all_engines_and_workloads_share_one_allowance(
+    project: Project, sampled: list[str]
+) -> None:
+    for name in sampled:
+        project.workload(name, OWN, "beside", gated=[])
+    project.workload("plain", PLAIN, gated=[])
+    result = project.fake(speculative={"drawn": "likeliest"}).run("suites")
+    # Each engine's tokens can fail a workload's test.
+    asked_for = math.log(2 * len(sampled) / 0.01)
+    for name in sampled:
+        message = result.message(f"{name}.jsonl::fast::distribution")
+        assert message.count(f"({asked_for:.2f} asked for, ") == 2, message
 
 
 def test_a_workload_of_one_engine_at_a_time_is_checked_all_the_same(project: Project) -> None:

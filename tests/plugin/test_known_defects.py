@@ -198,7 +198,7 @@ def test_kind_narrows_it(project: Project) -> None:
     assert (result.exit_code, result.not_passed) == (0, {DISTRIBUTION: "skipped"})
     result = project.fake(baseline=LIKELIEST).run("suites")
     assert (result.exit_code, result.not_passed) == (1, {DISTRIBUTION: "failed"})
-    assert result.message("distribution").startswith("uncalibrated: `code`\n")
+    assert result.message("distribution").startswith("uncalibrated\n")
     assert told(result) == []
     (workload,) = result.report["profiles"][0]["workloads"]
     assert (workload["verdict"], workload["known_defects"]) == ("failed", [])
