@@ -348,7 +348,9 @@ class Events:
             self._ours.add(prompts[number % len(prompts)], self._params(BURST_ANSWER_TOKENS))
             for number in range(min(self._max_num_seqs, BURST_SIZE))
         ]
-        for _ in range(3):  # they have answered in part by then, and none is at its end
+        for _ in range(3):  # by then they have answered in part
+            if not self._engine.has_unfinished_requests():
+                break  # the window's end came sooner
             self._engine.step()
         self._engine.abort_request(ids)
         self._finish()

@@ -91,6 +91,8 @@ class FakeEngine:
             self.requests.pop(request_id, None)
 
     def step(self) -> list[Any]:
+        # Where the core is another process, this would wait for an output that never comes.
+        assert self.requests, "a step that nothing asks for"
         self.in_flight.append(sorted(self.requests))
         if len(self.in_flight) == self.fail_at_step:
             raise RuntimeError("out of memory")
@@ -496,6 +498,12 @@ def test_bursts_are_aborted_and_nothing_of_them_is_left() -> None:
     assert [len(each) for each in fake.in_flight] == [8] * 9 + [1] * 3
     assert [list(each.prompt) for each in fake.added[:4]] == [[1], [2], [3], [1]]
     assert [each["prompt_token_ids"] for each in reply["generations"]] == [[1], [2], [3]]
+
+
+def test_a_burst_that_ends_by_itself_is_stepped_no_further() -> None:
+    engine, fake, _ = events(*[[1]] * 8, *[[1, 1]] * 8, *[[1] * 8] * 8, [1])
+    engine.generate([request()], 1, "after-aborts", silent)
+    assert [len(each) for each in fake.in_flight] == [8, 8, 8, 8, 8, 8, 1]
 
 
 def test_a_burst_is_no_larger_than_what_runs_at_once() -> None:
