@@ -8,8 +8,8 @@ torch, and it does so inside functions; everything else here is the standard lib
 
 One JSON object a line, both ways. A command is `{"op": name, ...}`; its answer is
 `{"result": ...}` or `{"error": {"kind": ..., "message": ...}}`. While it works the worker also
-sends `{"progress": {...}}`, so that the parent can tell a slow engine from a hung one. Standard
-output and error are the engine's log.
+sends `{"progress": {...}}`, now and then and only where the engine got on, so that the parent can
+tell a slow engine from a hung one. Standard output and error are the engine's log.
 
 vLLM from 0.27.1 on is served by asking what is there, never by comparing versions.
 """
@@ -61,6 +61,9 @@ RESOLVED = (
     "parallel_config.tensor_parallel_size",
     "use_v2_model_runner",
 )
+# What grows, or moves, while an engine works. Output tokens are counted before they are told to
+# anybody, and a long prompt is read in parts, each of which takes a place in the cache.
+SIGNS_OF_WORK = ("vllm:prompt_tokens", "vllm:generation_tokens", "vllm:kv_cache_usage_perc")
 PR_SET_PDEATHSIG = 1
 Progress = Callable[..., None]
 
@@ -76,10 +79,11 @@ class Refused(Exception):
 class Engine:
     """One vLLM engine and what is asked of it."""
 
-    def __init__(self, llm: Any) -> None:
+    def __init__(self, llm: Any, progress: Progress) -> None:
         self._llm = llm
         self._engine = llm.llm_engine
         self._tokenizer = llm.get_tokenizer()
+        self._pulse = Pulse(llm, progress)
         self._num_requests = 0
         self._events = Events(self, llm)
 
@@ -88,7 +92,6 @@ class Engine:
         requests: Sequence[Mapping[str, Any]],
         concurrency: int,
         circumstance: str | None,
-        progress: Progress,
     ) -> dict[str, Any]:
         """One pass in a closed loop: exactly `concurrency` requests in flight while any wait.
 
@@ -112,7 +115,7 @@ class Engine:
         usage = self._usage()
         start = time.perf_counter()
         try:
-            answers = self._answers(prepared, concurrency, counted, progress)
+            answers = self._answers(prepared, concurrency, counted)
         finally:
             self._engine.abort_request(fillers)
         wall_s = time.perf_counter() - start
@@ -134,13 +137,18 @@ class Engine:
         prepared: Sequence[tuple[Sequence[int], Any]],
         concurrency: int,
         counted: list[dict[str, Any] | None],
-        progress: Progress,
     ) -> list[Answer]:
         """The answers in order; alone in flight, `counted` gets the counters between them."""
         pending = deque(range(len(prepared)))
         answers: dict[int, Answer] = {}
         in_flight: dict[str, Answer] = {}
-        told_at = time.perf_counter()
+
+        def so_far() -> dict[str, int]:
+            return {
+                "num_finished": len(answers) - len(in_flight),
+                "num_output_tokens": sum(len(each.token_ids) for each in answers.values()),
+            }
+
         try:
             while pending or in_flight:
                 while pending and len(in_flight) < concurrency:
@@ -151,12 +159,7 @@ class Engine:
                 ended = [self._is_last(output, in_flight) for output in self._engine.step()]
                 if any(ended) and concurrency == 1 and pending:
                     counted.append(self._draft_counters())
-                if time.perf_counter() - told_at >= PROGRESS_INTERVAL_S:
-                    told_at = time.perf_counter()
-                    progress(
-                        num_finished=len(answers) - len(in_flight),
-                        num_output_tokens=sum(len(each.token_ids) for each in answers.values()),
-                    )
+                self._pulse.beat(so_far)
         finally:
             # A refused prompt must not leave the others running into the next pass.
             self._engine.abort_request(list(in_flight))
@@ -188,7 +191,7 @@ class Engine:
         request_id = self.add(sequence, params)
         scored: Sequence[Mapping[int, Any]] = ()
         while self._engine.has_unfinished_requests():
-            for output in self._engine.step():
+            for output in self.step():
                 if output.request_id == request_id and output.prompt_logprobs:
                     scored = output.prompt_logprobs
         return [
@@ -246,6 +249,12 @@ class Engine:
         except _refusals() as error:
             raise Refused("request", f"vLLM refused the request: {error}") from error
         return request_id
+
+    def step(self) -> list[Any]:
+        """One step of what is no part of a pass."""
+        outputs: list[Any] = self._engine.step()
+        self._pulse.beat()
+        return outputs
 
     def _draft_counters(self) -> dict[str, Any] | None:
         """vLLM's cumulative counters, summed over data-parallel engines; `None` without
@@ -340,7 +349,7 @@ class Events:
             ids.append(self._ours.add(filler, self._params(growth)))
         running: set[str] = set()
         while len(running) < num_fillers and self._engine.has_unfinished_requests():
-            running |= {output.request_id for output in self._engine.step()}
+            running |= {output.request_id for output in self._ours.step()}
         return ids
 
     def _abort_a_burst(self, prompts: Sequence[Sequence[int]]) -> None:
@@ -351,13 +360,13 @@ class Events:
         for _ in range(3):  # by then they have answered in part
             if not self._engine.has_unfinished_requests():
                 break  # the window's end came sooner
-            self._engine.step()
+            self._ours.step()
         self._engine.abort_request(ids)
         self._finish()
 
     def _finish(self) -> None:
         while self._engine.has_unfinished_requests():
-            self._engine.step()
+            self._ours.step()
 
     @staticmethod
     def _params(num_tokens: int) -> Any:
@@ -370,6 +379,33 @@ class Events:
             ignore_eos=True,
             output_kind=RequestOutputKind.DELTA,
         )
+
+
+def _nothing_yet() -> dict[str, int]:
+    return {"num_finished": 0, "num_output_tokens": 0}
+
+
+class Pulse:
+    """Tells the parent that the engine gets on: now and then, and never while it does not."""
+
+    def __init__(self, llm: Any, progress: Progress) -> None:
+        self._llm = llm
+        self._progress = progress
+        self._told_at = time.perf_counter()
+        self._seen: tuple[dict[str, int], list[float]] = (_nothing_yet(), self._signs())
+
+    def beat(self, so_far: Callable[[], dict[str, int]] = _nothing_yet) -> None:
+        """After each step; a look at vLLM's counters now and then is all that it costs."""
+        if time.perf_counter() - self._told_at < PROGRESS_INTERVAL_S:
+            return
+        self._told_at = time.perf_counter()
+        seen = so_far(), self._signs()
+        if seen != self._seen:
+            self._seen = seen
+            self._progress(**seen[0])
+
+    def _signs(self) -> list[float]:
+        return [each.value for each in self._llm.get_metrics() if each.name in SIGNS_OF_WORK]
 
 
 class Answer:
@@ -539,7 +575,7 @@ def _check_names(engine_args: Mapping[str, Any]) -> None:
     _refuse_unknown("speculative_config", speculative, _names(SpeculativeConfig))
 
 
-def _load(engine_args: Mapping[str, Any]) -> Engine:
+def _load(engine_args: Mapping[str, Any], progress: Progress) -> Engine:
     from vllm import LLM
     from vllm.engine.arg_utils import EngineArgs
 
@@ -547,7 +583,7 @@ def _load(engine_args: Mapping[str, Any]) -> Engine:
     per_request = "per_request_spec_decode_metrics"
     if engine_args.get("speculative_config") is not None and per_request in _names(EngineArgs):
         arguments[per_request] = "detailed"
-    return Engine(LLM(**arguments))
+    return Engine(LLM(**arguments), progress)
 
 
 def _names(cls: type) -> set[str]:
@@ -649,7 +685,6 @@ class Worker:
                 command["requests"],
                 command["concurrency"],
                 command["circumstance"],
-                self._progress,
             )
         if operation == "score":
             return self._engine.score(command["prompt_token_ids"], command["token_ids"])
@@ -657,7 +692,7 @@ class Worker:
 
     def _load(self, engine_args: Mapping[str, Any]) -> dict[str, Any]:
         start = time.perf_counter()
-        self._engine = _load(engine_args)
+        self._engine = _load(engine_args, self._progress)
         load_s = time.perf_counter() - start
         return {
             "load_s": load_s,

@@ -678,6 +678,61 @@ def test_the_real_worker_s_death_is_seen_at_once(
     assert time.monotonic() - begun < 15
 
 
+STUCK = """
+import dataclasses, sys, time
+from types import ModuleType, SimpleNamespace
+
+
+@dataclasses.dataclass
+class Arguments:
+    model: str = ""
+
+
+class Engine:
+    vllm_config = SimpleNamespace(
+        model_config=SimpleNamespace(max_model_len=9),
+        scheduler_config=SimpleNamespace(max_num_seqs=9),
+        cache_config=None,
+    )
+
+    def step(self):
+        time.sleep(0.01)
+        return []
+
+    def __getattr__(self, name):
+        return lambda *_: None
+
+
+class LLM:
+    __init__ = reset_prefix_cache = lambda self, **_: None
+    llm_engine = Engine()
+    get_metrics = lambda self: [SimpleNamespace(name="vllm:kv_cache_usage_perc", value=0.5)]
+    get_tokenizer = lambda self: SimpleNamespace(apply_chat_template=lambda *_, **__: [1])
+
+
+SamplingParams = StructuredOutputsParams = SimpleNamespace
+RequestOutputKind = SimpleNamespace(DELTA="delta")
+EngineArgs = Arguments
+__version__ = "1"
+__path__ = []
+for name in ("engine", "engine.arg_utils", "sampling_params"):
+    sys.modules["vllm." + name] = sys.modules["vllm"]
+"""
+
+
+def test_an_engine_that_steps_and_brings_nothing_is_a_silent_one(
+    start: Start, modules: Path
+) -> None:
+    (modules / "vllm.py").write_text(STUCK)
+    env = {"PYTHONPATH": str(modules), "LD_PRELOAD": ""}
+    engine = start("", python=Path(sys.executable), env=env, silence_s=1)
+    engine.load()
+    begun = time.monotonic()
+    with pytest.raises(EngineTimeout, match=r"was silent for 1 s while generating"):
+        engine.generate([PROMPT], concurrency=1)
+    assert time.monotonic() - begun < 10
+
+
 PARENT = """
 import os, sys
 from pathlib import Path
