@@ -389,6 +389,7 @@ class EnginePair:
             return
         self._announce(workload, "the baseline engine scores the sampled answers")
         engine = self.engine("baseline")
+        max_model_len = engine.facts.config.get("model_config.max_model_len")
         sample_scores = []
         for role in ROLES:
             for prompt in sampled:
@@ -397,7 +398,10 @@ class EnginePair:
                     SampleScores(
                         role=role,
                         prompt_id=prompt.id,
-                        scores=engine.score(answer.prompt_token_ids, token_ids),
+                        scores=engine.score(
+                            answer.prompt_token_ids,
+                            _scored_part(answer.prompt_token_ids, token_ids, max_model_len),
+                        ),
                     )
                     for token_ids in (answer.token_ids, *answer.others)
                 ]
@@ -495,6 +499,15 @@ class EnginePair:
 def _untimed(workload: Workload) -> Sequence[Role]:
     """One pass of each engine, two where an answer must repeat itself."""
     return ABBA if any(prompt.is_seeded for prompt in workload.asked) else ROLES
+
+
+def _scored_part(
+    prompt_token_ids: Sequence[int], token_ids: Sequence[int], max_model_len: int | None
+) -> Sequence[int]:
+    """An answer, without its last token where it fills the context window: what is scored becomes
+    a prompt, and vLLM takes none that leaves no place for an answer."""
+    end = None if max_model_len is None else max_model_len - 1 - len(prompt_token_ids)
+    return token_ids[:end]
 
 
 def _retake(circumstance: str, taken: Sequence[Pass | str]) -> Retake:
