@@ -223,6 +223,10 @@ class Engine:
         if length < len(token_ids):
             raise Refused("request", f"`context_left` of the prompt's {len(token_ids)} tokens")
         said = self._tokenizer.encode(request["messages"][-1]["content"], add_special_tokens=False)
+        if not said:
+            raise Refused(
+                "request", "`context_left` repeats the last message, which is no token long"
+            )
         return [*_repeated(said, length - len(token_ids)), *token_ids]
 
     def _sampling_params(self, request: Mapping[str, Any], streamed: bool) -> Any:

@@ -473,6 +473,14 @@ def test_a_prompt_longer_than_that_is_refused() -> None:
     assert (caught.value.kind, fake.num_added) == ("request", 0)
 
 
+def test_a_message_of_no_token_cannot_be_repeated() -> None:
+    engine, fake = engine_of([1])
+    told = r"^`context_left` repeats the last message, which is no token long$"
+    with pytest.raises(Refused, match=told) as caught:
+        engine.generate([request("", context_left=30)], 1, None)
+    assert (caught.value.kind, fake.num_added) == ("request", 0)
+
+
 class Telling(FakeEngine):
     """Tells log-probabilities, cached tokens and further answers."""
 
