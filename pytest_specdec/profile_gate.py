@@ -24,8 +24,8 @@ from pytest_specdec.baseline_update import (
 from pytest_specdec.catalogue import Limits, check_names, workload_checks
 from pytest_specdec.checks.evidence import IdentityRules
 from pytest_specdec.conditions import disturbances, together
-from pytest_specdec.engines.pair import FATAL, EnginePair
-from pytest_specdec.errors import EngineError, SpecdecError, StoredBaselineError
+from pytest_specdec.engines.pair import EnginePair
+from pytest_specdec.errors import FATAL, EngineError, SpecdecError, StoredBaselineError
 from pytest_specdec.expected import Expected
 from pytest_specdec.family import Case, judge_family
 from pytest_specdec.floors import Rules, line, looks_of, of_other_hardware

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
-from pytest_specdec.conditions import Conditions
 from pytest_specdec.engines.process import ProcessEngine
-from pytest_specdec.engines.protocol import Engine, EngineFacts, Progress
+from pytest_specdec.engines.protocol import Engine, EngineFacts, Progress, Watch
+from pytest_specdec.engines.taken import Taken
 from pytest_specdec.errors import (
+    FATAL,
     CircumstanceUnsupported,
-    ConfigError,
     EngineDied,
     EngineError,
-    EngineStartError,
-    EngineTimeout,
     EngineUnavailable,
     RequestRefused,
     SpecdecError,
@@ -30,9 +27,7 @@ from pytest_specdec.generation import (
     ROLES,
     Pass,
     Refusal,
-    Retake,
     Role,
-    Run,
     RunPair,
     SampleScores,
 )
@@ -43,60 +38,11 @@ from pytest_specdec.workload import Prompt, Workload
 
 ABBA: tuple[Role, ...] = ("baseline", "speculative", "speculative", "baseline")
 WARM_UP_TOKENS = 4
-# After one of these no engine of the pair can be asked again; a refused request is not among them.
-FATAL = (ConfigError, EngineUnavailable, EngineStartError, EngineDied, EngineTimeout)
-
-
-class Watch(Protocol):
-    """Told what the engines do, for people who wait."""
-
-    def phase(self, text: str) -> None:
-        """Something new begins."""
-        ...
-
-    def progress(self, text: str) -> None:
-        """How far the phase has come; several times a second at most."""
-        ...
-
-
 IsDecided = Callable[[Workload, RunPair], bool]
 
 
 def _never(_workload: Workload, _runs: RunPair) -> bool:
     return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What has been taken of one workload.
-
-    Attributes:
-        passes: in the order taken.
-        num_loads: loads that are complete.
-        conditions: what else went on, for each stretch of passes.
-        again: by circumstance and role a pass, or why there is none.
-        sample_scores: the sampled answers of the first passes, scored by the baseline engine.
-        refusals: what became of the prompts that are to be refused.
-    """
-
-    passes: tuple[tuple[Role, Pass], ...] = ()
-    num_loads: int = 0
-    conditions: tuple[Conditions, ...] = ()
-    again: Mapping[tuple[str, Role], Pass | str] = field(default_factory=dict)
-    sample_scores: tuple[SampleScores, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-
-    def of(self, role: Role) -> tuple[Pass, ...]:
-        """One engine's passes."""
-        return tuple(each for whose, each in self.passes if whose == role)
-
-    @property
-    def retakes(self) -> tuple[Retake, ...]:
-        """One for each circumstance."""
-        return tuple(
-            _retake(circumstance, [self.again[circumstance, role] for role in ROLES])
-            for circumstance in dict.fromkeys(name for name, _ in self.again)
-        )
 
 
 class EnginePair:
@@ -417,20 +363,7 @@ class EnginePair:
         return self._is_decided(workload, self._run_pair(workload))
 
     def _run_pair(self, workload: Workload) -> RunPair:
-        taken = self._taken[workload.path]
-        baseline, speculative = (
-            Run(role=role, workload=workload.name, passes=taken.of(role)) for role in ROLES
-        )
-        return RunPair(
-            baseline=baseline,
-            speculative=speculative,
-            order=tuple(role for role, _ in taken.passes),
-            num_loads=max(1, taken.num_loads),
-            conditions=taken.conditions,
-            retakes=taken.retakes,
-            sample_scores=taken.sample_scores,
-            refusals=taken.refusals,
-        )
+        return self._taken[workload.path].runs(workload.name)
 
     def _announce(self, workload: Workload, what: str) -> None:
         self._watch.phase(
@@ -508,14 +441,6 @@ def _scored_part(
     a prompt, and vLLM takes none that leaves no place for an answer."""
     end = None if max_model_len is None else max_model_len - 1 - len(prompt_token_ids)
     return token_ids[:end]
-
-
-def _retake(circumstance: str, taken: Sequence[Pass | str]) -> Retake:
-    baseline, speculative = (each if isinstance(each, Pass) else None for each in taken)
-    missing = next((each for each in taken if isinstance(each, str)), None)
-    return Retake(
-        circumstance=circumstance, baseline=baseline, speculative=speculative, missing=missing
-    )
 
 
 def _shortened(prompt: Prompt) -> Prompt:
