@@ -40,6 +40,7 @@ NUM_BURSTS = 3
 BURST_SIZE = 8
 BURST_ANSWER_TOKENS = 64
 NUM_TOP = 16
+NOT_SAMPLING = frozenset({"messages", "response_format", "structured_outputs", "context_left"})
 RESOLVED = (
     "model_config.dtype",
     "model_config.max_model_len",
@@ -139,23 +140,22 @@ class Engine:
         counted: list[dict[str, Any] | None],
     ) -> list[Answer]:
         """The answers in order; alone in flight, `counted` gets the counters between them."""
-        pending = deque(range(len(prepared)))
-        answers: dict[int, Answer] = {}
+        pending = deque(prepared)
+        answers: list[Answer] = []
         in_flight: dict[str, Answer] = {}
 
         def so_far() -> dict[str, int]:
             return {
                 "num_finished": len(answers) - len(in_flight),
-                "num_output_tokens": sum(len(each.token_ids) for each in answers.values()),
+                "num_output_tokens": sum(len(each.token_ids) for each in answers),
             }
 
         try:
             while pending or in_flight:
                 while pending and len(in_flight) < concurrency:
-                    index = pending.popleft()
-                    token_ids, params = prepared[index]
-                    request_id = self.add(token_ids, params)
-                    answers[index] = in_flight[request_id] = Answer(token_ids)
+                    token_ids, params = pending.popleft()
+                    in_flight[self.add(token_ids, params)] = answer = Answer(token_ids)
+                    answers.append(answer)
                 ended = [self._is_last(output, in_flight) for output in self._engine.step()]
                 if any(ended) and concurrency == 1 and pending:
                     counted.append(self._draft_counters())
@@ -163,7 +163,7 @@ class Engine:
         finally:
             # A refused prompt must not leave the others running into the next pass.
             self._engine.abort_request(list(in_flight))
-        return [answers[index] for index in range(len(prepared))]
+        return answers
 
     @staticmethod
     def _is_last(output: Any, in_flight: dict[str, Answer]) -> bool:
@@ -395,21 +395,24 @@ class Pulse:
     def __init__(self, llm: Any, progress: Progress) -> None:
         self._llm = llm
         self._progress = progress
-        self._told_at = time.perf_counter()
-        self._seen: tuple[dict[str, int], list[float]] = (_nothing_yet(), self._signs())
+        self._looked_at = time.perf_counter()
+        self._told = _nothing_yet()
+        self._signs: list[float] = []
 
     def beat(self, so_far: Callable[[], dict[str, int]] = _nothing_yet) -> None:
-        """After each step; a look at vLLM's counters now and then is all that it costs."""
-        if time.perf_counter() - self._told_at < PROGRESS_INTERVAL_S:
+        """After each step. Where tokens come, vLLM is not asked: that takes time from the pass."""
+        if time.perf_counter() - self._looked_at < PROGRESS_INTERVAL_S:
             return
-        self._told_at = time.perf_counter()
-        seen = so_far(), self._signs()
-        if seen != self._seen:
-            self._seen = seen
-            self._progress(**seen[0])
+        self._looked_at = time.perf_counter()
+        facts = so_far()
+        if facts != self._told or self._has_worked():
+            self._told = facts
+            self._progress(**facts)
 
-    def _signs(self) -> list[float]:
-        return [each.value for each in self._llm.get_metrics() if each.name in SIGNS_OF_WORK]
+    def _has_worked(self) -> bool:
+        before = self._signs
+        self._signs = [each.value for each in self._llm.get_metrics() if each.name in SIGNS_OF_WORK]
+        return self._signs != before
 
 
 class Answer:
@@ -474,9 +477,6 @@ def _refusals() -> tuple[type[Exception], ...]:
     except ImportError:
         return TypeError, ValueError
     return TypeError, ValueError, VLLMClientError
-
-
-NOT_SAMPLING = frozenset({"messages", "response_format", "structured_outputs", "context_left"})
 
 
 def _constraint(request: Mapping[str, Any]) -> Any:
@@ -609,22 +609,23 @@ def _environment() -> dict[str, Any]:
     import vllm
     from vllm import LLM  # noqa: F401
 
-    driver = None
-    if torch.cuda.is_available():
-        try:
-            import pynvml
-
-            pynvml.nvmlInit()
-            driver = pynvml.nvmlSystemGetDriverVersion()
-        except Exception:
-            driver = None
     return {
         "vllm": vllm.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "cuda": torch.version.cuda,
-        "driver": driver,
+        "driver": _driver() if torch.cuda.is_available() else None,
     }
+
+
+def _driver() -> str | None:
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except Exception:
+        return None
 
 
 def _follow(value: Any, path: str) -> Any:
@@ -686,9 +687,7 @@ class Worker:
             raise Refused("failed", f"`{operation}` needs a loaded engine")
         if operation == "generate":
             return self._engine.generate(
-                command["requests"],
-                command["concurrency"],
-                command["circumstance"],
+                command["requests"], command["concurrency"], command["circumstance"]
             )
         if operation == "score":
             return self._engine.score(command["prompt_token_ids"], command["token_ids"])
@@ -698,10 +697,7 @@ class Worker:
         start = time.perf_counter()
         self._engine = _load(engine_args, self._progress)
         load_s = time.perf_counter() - start
-        return {
-            "load_s": load_s,
-            "config": self._engine.resolved_config(),
-        }
+        return {"load_s": load_s, "config": self._engine.resolved_config()}
 
     def _progress(self, **facts: Any) -> None:
         self._send(progress=facts)

@@ -339,6 +339,22 @@ def test_progress_is_told_of_what_comes_before_a_pass(
     assert len(heard.told) == num_steps
 
 
+def test_vllm_is_not_asked_for_its_counters_where_tokens_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
+    looks = []
+
+    class Asked(FakeLlm):
+        def get_metrics(self) -> list[Any]:
+            looks.append(len(self.llm_engine.in_flight))
+            return super().get_metrics()
+
+    worker.Engine(Asked(FakeEngine([[1] * 9])), silent).generate([request()], 1, None)
+    # Before the pass and after it.
+    assert set(looks) == {0, 9}
+
+
 def test_progress_is_told_of_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
     heard = Heard()
