@@ -80,7 +80,9 @@ class ProcessEngine:
         self._doing = "importing vLLM"
         self._num_unanswered = 0
         self._process, self._pipe = self._spawn()
-        self._send("hello", profile.timeouts.import_s)
+        # One that is dead already is told of when it is asked, as any other.
+        with contextlib.suppress(EngineError):
+            self._send("hello", profile.timeouts.import_s)
 
     @property
     def pid(self) -> int:

@@ -138,6 +138,21 @@ def test_a_worker_that_dies(
     assert not group(engine.pid)
 
 
+def test_a_worker_that_is_dead_when_it_is_greeted_is_told_of_when_it_is_asked(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = process.Pipe.send
+
+    def late(pipe: process.Pipe, message: dict[str, object], *, silence_s: float) -> None:
+        time.sleep(0.5)
+        send(pipe, message, silence_s=silence_s)
+
+    monkeypatch.setattr(process.Pipe, "send", late)
+    engine = start("sys.exit(3)")
+    with pytest.raises(EngineUnavailable, match=r"died while importing vLLM: exit status 3"):
+        engine.versions()
+
+
 @pytest.mark.parametrize(
     ("stage", "does", "kind"),
     [
