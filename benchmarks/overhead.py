@@ -31,7 +31,7 @@ if not __package__:  # run by path
 
 from pytest_specdec.engines.loads import ABBA
 from pytest_specdec.engines.passes import WARM_UP_TOKENS
-from pytest_specdec.engines.process import COMMON_ENV, DEVICE_ENV
+from pytest_specdec.engines.worker_process import COMMON_ENV, DEVICE_ENV
 from pytest_specdec.generation import ROLES
 from pytest_specdec.profile import Profile, read_profiles
 from pytest_specdec.workload import Workload, read_workload

@@ -17,8 +17,8 @@ FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
     "request_fields sql_tables table workload",
     1: "engines engines.asides engines.loads engines.pair engines.passes engines.pipe "
-    "engines.process engines.protocol engines.taken hardware known_defects model_files observer "
-    "profile",
+    "engines.process engines.protocol engines.taken engines.worker_process hardware "
+    "known_defects model_files observer profile",
     2: "checks checks.again checks.answer_text checks.circumstance checks.conservation "
     "checks.drift checks.effect checks.evidence checks.finding checks.honoured "
     "checks.honoured_content checks.honoured_length checks.honoured_stop checks.identity "

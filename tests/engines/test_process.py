@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_specdec.engines import process
+from pytest_specdec.engines import process, worker_process
+from pytest_specdec.engines.pipe import Pipe
 from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.errors import (
     CircumstanceUnsupported,
@@ -141,13 +142,13 @@ def test_a_worker_that_dies(
 def test_a_worker_that_is_dead_when_it_is_greeted_is_told_of_when_it_is_asked(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send = process.Pipe.send
+    send = Pipe.send
 
-    def late(pipe: process.Pipe, message: dict[str, object], *, silence_s: float) -> None:
+    def late(pipe: Pipe, message: dict[str, object], *, silence_s: float) -> None:
         time.sleep(0.5)
         send(pipe, message, silence_s=silence_s)
 
-    monkeypatch.setattr(process.Pipe, "send", late)
+    monkeypatch.setattr(Pipe, "send", late)
     engine = start("sys.exit(3)")
     with pytest.raises(EngineUnavailable, match=r"died while importing vLLM: exit status 3"):
         engine.versions()
@@ -326,7 +327,7 @@ def test_a_second_ctrl_c_while_it_ends_leaves_nothing(
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr(engine, "_has_ended", interrupted)
+    monkeypatch.setattr(engine._process, "has_ended", interrupted)
     with pytest.raises(KeyboardInterrupt):
         engine.close()
     assert not group(engine.pid)
@@ -335,7 +336,7 @@ def test_a_second_ctrl_c_while_it_ends_leaves_nothing(
 def test_a_worker_that_even_the_kernel_cannot_end_hangs_nobody(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "KILL_GRACE_S", 0.2)
+    monkeypatch.setattr(worker_process, "KILL_GRACE_S", 0.2)
     engine = start("hang()", import_s=0.2)
     begun = time.monotonic()
     with monkeypatch.context() as patched:
