@@ -29,8 +29,9 @@ from typing import Any
 if not __package__:  # run by path
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pytest_specdec.engines.pair import ABBA, WARM_UP_TOKENS
-from pytest_specdec.engines.process import COMMON_ENV, DEVICE_ENV
+from pytest_specdec.engines.loads import ABBA
+from pytest_specdec.engines.passes import WARM_UP_TOKENS
+from pytest_specdec.engines.worker_process import COMMON_ENV, DEVICE_ENV
 from pytest_specdec.generation import ROLES
 from pytest_specdec.profile import Profile, read_profiles
 from pytest_specdec.workload import Workload, read_workload

@@ -31,7 +31,7 @@ if not __package__:  # run by path
 
 from pytest_specdec.baseline_update import stored_workload
 from pytest_specdec.counters import DraftCounters, total
-from pytest_specdec.engines.pair import ABBA
+from pytest_specdec.engines.loads import ABBA
 from pytest_specdec.family import Case, judge_family
 from pytest_specdec.floors import Rules, looks_of
 from pytest_specdec.generation import Generation, Pass, Role, Run, RunPair

@@ -86,6 +86,10 @@ class CircumstanceUnsupported(EngineError):
     """The engine cannot be brought under a circumstance that a workload names."""
 
 
+# After one of these no engine of the pair can be asked again; a refused request is not among them.
+FATAL = (ConfigError, EngineUnavailable, EngineStartError, EngineDied, EngineTimeout)
+
+
 class InconclusiveWarning(UserWarning):
     """A verdict is `inconclusive`, and its test is skipped by `--specdec-inconclusive=warn`."""
 

@@ -7,7 +7,8 @@ it.
 from __future__ import annotations
 
 from pytest_specdec.baseline_store import BaselineStore
-from pytest_specdec.engines.pair import EnginePair, Watch
+from pytest_specdec.engines.pair import EnginePair
+from pytest_specdec.engines.protocol import Watch
 from pytest_specdec.errors import SpecdecError
 from pytest_specdec.hardware import hardware_for
 from pytest_specdec.kinds import KINDS

@@ -281,7 +281,8 @@ class SampleScores:
 
     Attributes:
         role: whose answer it is.
-        scores: one for each of its tokens.
+        scores: one for each of its tokens, but for the last one of an answer that fills the context
+            window.
     """
 
     role: Role

@@ -104,7 +104,7 @@ class Timeouts:
     import_s: float = _at_least(1, 180.0, "until vLLM is imported, in seconds")
     load_s: float = _at_least(1, 900.0, "until the engine is loaded, in seconds")
     silence_s: float = _at_least(
-        1, 120.0, "the longest silence while it generates or scores, in seconds"
+        1, 120.0, "the longest without a token or a part of a prompt, while it works, in seconds"
     )
     pass_s: float = _at_least(
         1, 3600.0, "the longest that one pass may take, silent or not, in seconds"

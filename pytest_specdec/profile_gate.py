@@ -12,8 +12,8 @@ from pytest_specdec.assessment import Assessment, Subject, assess
 from pytest_specdec.baseline_update import refusals, stored_workload
 from pytest_specdec.catalogue import Limits, workload_checks
 from pytest_specdec.checks.evidence import IdentityRules
-from pytest_specdec.engines.pair import FATAL, EnginePair
-from pytest_specdec.errors import EngineError, SpecdecError
+from pytest_specdec.engines.pair import EnginePair
+from pytest_specdec.errors import FATAL, EngineError, SpecdecError
 from pytest_specdec.expected import Expected
 from pytest_specdec.generation import ROLES, RunPair
 from pytest_specdec.hardware import Hardware

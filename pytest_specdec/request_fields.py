@@ -152,6 +152,20 @@ def check_request(place: Place, request: Mapping[str, Any]) -> None:
     for key, rule in (_SAMPLING | _PROMPT).items():
         if key in request and not rule.holds(request[key]):
             raise place.wrong(key, request[key], rule.must_be)
+    _check_together(place, request)
+    if "response_format" in request:
+        _check_response_format(place, request["response_format"])
+    if "structured_outputs" in request:
+        _check_structured_outputs(place, request["structured_outputs"])
+
+
+def _check_together(place: Place, request: Mapping[str, Any]) -> None:
+    """Refuses fields that are right alone and wrong beside each other."""
+    if "context_left" in request and not request["messages"][-1]["content"]:
+        raise place.refusal(
+            "`context_left` repeats the last message, which is empty",
+            hint="write the text that is to fill the context window into it",
+        )
     if request.get("min_tokens", 0) > request["max_tokens"]:
         raise place.wrong("min_tokens", request["min_tokens"], "at most `max_tokens`")
     if request.get("n", 1) > 1 and not request.get("temperature", 0):
@@ -163,10 +177,6 @@ def check_request(place: Place, request: Mapping[str, Any]) -> None:
         raise place.refusal(
             "`response_format` and `structured_outputs` are both given", hint="keep one of them"
         )
-    if "response_format" in request:
-        _check_response_format(place, request["response_format"])
-    if "structured_outputs" in request:
-        _check_structured_outputs(place, request["structured_outputs"])
 
 
 def _check_messages(place: Place, messages: object) -> None:

@@ -16,7 +16,8 @@ PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
     "request_fields sql_tables table workload",
-    1: "engines engines.pair engines.pipe engines.process engines.protocol hardware "
+    1: "engines engines.asides engines.loads engines.pair engines.passes engines.pipe "
+    "engines.process engines.protocol engines.taken engines.worker_process hardware "
     "known_defects model_files observer profile",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.effect checks.evidence "

@@ -433,6 +433,11 @@ def test_refuses_a_prompt_without(tmp_path: Path, key: str) -> None:
         ),
         ({"n": 2, "temperature": 0.0}, "`n` is 2 at temperature 0\nhint: "),
         ({"context_left": 0}, "`context_left` must be an integer of at least 1: 0"),
+        (
+            {"context_left": 9, "messages": [{"role": "user", "content": ""}]},
+            "`context_left` repeats the last message, which is empty\nhint: write the text that is "
+            "to fill the context window into it",
+        ),
         ({"context_left": "all"}, '`context_left` must be an integer of at least 1: "all"'),
         ({"expect": {"refused": 1}}, "`expect.refused` must be true or false: 1"),
         (

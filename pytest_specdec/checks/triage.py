@@ -37,7 +37,11 @@ HINTS: Mapping[Kind, str] = {
         "speculative `method`, and with another vLLM by `--specdec-python`"
     ),
 }
-UNASKED = "greedy speculation must not change a token; the baseline engine's log says why it failed"
+UNASKED = (
+    "greedy speculation must not change a token; the baseline engine's log says why it failed, and "
+    "if it did not, the token is the last of `max_model_len`, which is not scored: lower "
+    "`max_tokens`"
+)
 RESCORED = "rescored by the baseline engine: every token is its best one or a near tie"
 PENALISED = "near ties cannot be told under a penalty; take it out of the prompt to see the margin"
 UNSCORED = "an answer is rescored with one token to spare in `max_model_len`; lower `max_tokens`"

@@ -5,98 +5,20 @@ Floor 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Protocol
 
-from pytest_specdec.conditions import Conditions
+from pytest_specdec.engines.loads import IsDecided, Loads
+from pytest_specdec.engines.passes import Passes
 from pytest_specdec.engines.process import ProcessEngine
-from pytest_specdec.engines.protocol import Engine, EngineFacts, Progress
-from pytest_specdec.errors import (
-    CircumstanceUnsupported,
-    ConfigError,
-    EngineDied,
-    EngineError,
-    EngineStartError,
-    EngineTimeout,
-    EngineUnavailable,
-    RequestRefused,
-    SpecdecError,
-)
-from pytest_specdec.generation import (
-    ROLES,
-    Pass,
-    Refusal,
-    Retake,
-    Role,
-    Run,
-    RunPair,
-    SampleScores,
-)
+from pytest_specdec.engines.protocol import Engine, EngineFacts, Watch
+from pytest_specdec.errors import FATAL, EngineDied, EngineUnavailable, SpecdecError
+from pytest_specdec.generation import ROLES, Pass, Role, RunPair
 from pytest_specdec.model_files import check_folder, check_vocabulary
 from pytest_specdec.observer import Observer
 from pytest_specdec.profile import Profile
 from pytest_specdec.workload import Prompt, Workload
-
-ABBA: tuple[Role, ...] = ("baseline", "speculative", "speculative", "baseline")
-WARM_UP_TOKENS = 4
-# After one of these no engine of the pair can be asked again; a refused request is not among them.
-FATAL = (ConfigError, EngineUnavailable, EngineStartError, EngineDied, EngineTimeout)
-
-
-class Watch(Protocol):
-    """Told what the engines do, for people who wait."""
-
-    def phase(self, text: str) -> None:
-        """Something new begins."""
-        ...
-
-    def progress(self, text: str) -> None:
-        """How far the phase has come; several times a second at most."""
-        ...
-
-
-IsDecided = Callable[[Workload, RunPair], bool]
-
-
-def _never(_workload: Workload, _runs: RunPair) -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What has been taken of one workload.
-
-    Attributes:
-        passes: in the order taken.
-        num_loads: loads that are complete.
-        conditions: what else went on, for each stretch of passes.
-        again: by circumstance and role a pass, or why there is none.
-        sample_scores: the sampled answers of the first passes, scored by the baseline engine.
-        refusals: what became of the prompts that are to be refused.
-    """
-
-    passes: tuple[tuple[Role, Pass], ...] = ()
-    num_loads: int = 0
-    conditions: tuple[Conditions, ...] = ()
-    again: Mapping[tuple[str, Role], Pass | str] = field(default_factory=dict)
-    sample_scores: tuple[SampleScores, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-
-    def of(self, role: Role) -> tuple[Pass, ...]:
-        """One engine's passes."""
-        return tuple(each for whose, each in self.passes if whose == role)
-
-    @property
-    def retakes(self) -> tuple[Retake, ...]:
-        """One for each circumstance."""
-        return tuple(
-            _retake(circumstance, [self.again[circumstance, role] for role in ROLES])
-            for circumstance in dict.fromkeys(name for name, _ in self.again)
-        )
 
 
 class EnginePair:
@@ -125,19 +47,18 @@ class EnginePair:
         self.num_starts: dict[Role, int] = dict.fromkeys(ROLES, 0)
         self._python = python
         self._log_folder = log_folder
-        self._workloads: dict[Path, Workload] = {}
         self._versions: Mapping[str, str | None] = {}
         self._watch = watch
         self._engines: dict[Role, ProcessEngine] = {}
         self._loaded: set[Role] = set()
-        self._taken: dict[Path, Taken] = {}
-        self._done: set[Path] = set()
-        self._refused: dict[Path, EngineError] = {}
-        self._is_decided: IsDecided = _never
-        self._observer = Observer(
+        observer = Observer(
             profile.device,
             lambda: [engine.pid for engine in self._engines.values()],
             num_gpus=profile.requires.num_gpus,
+        )
+        self._passes = Passes(self.engine, observer=observer, watch=watch)
+        self._loads = Loads(
+            profile, self._passes, engine=self.engine, close=self.close, watch=watch
         )
         self.failure: SpecdecError | None = None
         self.facts: dict[Role, EngineFacts] = {}
@@ -155,8 +76,7 @@ class EnginePair:
             is_decided: whether a workload's passes so far are enough; asked after each block, or
                 after each load where the profile has several. Without it all passes are taken.
         """
-        self._workloads = {workload.path: workload for workload in workloads}
-        self._is_decided = is_decided or _never
+        self._loads.plan(workloads, is_decided)
 
     def check_models(self) -> None:
         """Refuses model folders that are missing or incomplete, without starting anything.
@@ -218,13 +138,10 @@ class EnginePair:
 
     def run(self, workload: Workload) -> RunPair:
         """Both engines' runs over a workload; taken on the first call, kept for later ones."""
-        if workload.path not in self._done:
+        if not self._loads.is_done(workload):
             with self._remembering():
-                self._take(workload)
-            self._done |= self._taken.keys() | self._refused.keys()
-        if workload.path in self._refused:
-            raise self._refused[workload.path]
-        return self._run_pair(workload)
+                self._loads.take(workload)
+        return self._loads.runs(workload)
 
     def control(self, workload: Workload, prompts: Sequence[Prompt], *, concurrency: int) -> Pass:
         """The baseline engine's answers once more, in a batch of another kind; not kept.
@@ -232,11 +149,7 @@ class EnginePair:
         Raises:
             SpecdecError: what kept the engine from answering.
         """
-        what = f"{workload.name}: control run of the baseline engine"
-        self._watch.phase(f"{what} over {len(prompts)} prompts, {concurrency} in flight")
-        return self.engine("baseline").generate(
-            prompts, concurrency=concurrency, progress=self._progress(what, len(prompts))
-        )
+        return self._passes.control(workload, prompts, concurrency=concurrency)
 
     def close(self) -> None:
         """Ends both engines and all they started."""
@@ -259,217 +172,6 @@ class EnginePair:
             self.close()
             raise
 
-    def _take(self, workload: Workload) -> None:
-        """Takes the passes over a workload; where engines must be started again for more of them,
-        over all planned ones, so that each start serves all."""
-        alone = self.profile.layout == "concurrent" and self.profile.num_loads == 1
-        planned = {} if alone else self._workloads
-        workloads = {**planned, workload.path: workload}.values()
-        waiting = [each for each in workloads if each.path not in self._done]
-        for load in range(self.profile.num_loads):
-            if load:
-                waiting = [each for each in waiting if not self._is_enough(each)]
-                if not waiting:
-                    return
-                self._watch.phase(f"load {load + 1} of at most {self.profile.num_loads}")
-                self.close()
-            if self.profile.layout == "concurrent":
-                for each in waiting:
-                    self._guarded(each, self._take_blocks)
-            else:
-                for role in ROLES:
-                    for each in waiting:
-                        self._guarded(each, partial(self._take_half, role))
-            for each in waiting:
-                self._guarded(each, self._rescore)
-
-    def _guarded(self, workload: Workload, take: Callable[[Workload], None]) -> None:
-        """A workload whose requests are refused does not keep the others from running."""
-        if workload.path in self._refused:
-            return
-        try:
-            take(workload)
-        except FATAL:
-            raise
-        except EngineError as error:
-            self._refused[workload.path] = error
-
-    def _take_blocks(self, workload: Workload) -> None:
-        """One load's ABBA blocks, until they are enough."""
-        if not workload.gated:
-            self._take_once(workload)
-            return
-        blocks = self.profile.num_blocks
-        self._announce(workload, f"up to {len(ABBA) * blocks} passes")
-        for role in ROLES:
-            self._warm_up(role, workload)
-        for block in range(blocks):
-            self._add_passes(workload, ABBA, f"block {block + 1} of {blocks}")
-            if self.profile.num_loads == 1 and self._is_enough(workload):
-                break
-        for role in ROLES:
-            self._take_again(role, workload)
-        self._end_load(workload)
-
-    def _take_once(self, workload: Workload) -> None:
-        """The passes that nobody times."""
-        if workload.path in self._taken:
-            return  # by an earlier load
-        order = _untimed(workload)
-        self._announce(workload, f"{len(order)} passes, not timed")
-        self._add_passes(workload, order, "not timed")
-        for role in ROLES:
-            self._take_again(role, workload)
-        self._end_load(workload)
-
-    def _take_half(self, role: Role, workload: Workload) -> None:
-        """One engine's passes of a load, all of them at once."""
-        if not workload.gated and self._taken.get(workload.path, Taken()).num_loads:
-            return  # taken by an earlier load
-        whole = ABBA * self.profile.num_blocks if workload.gated else _untimed(workload)
-        order = [each for each in whole if each == role]
-        self._announce(workload, f"{len(order)} passes of the {role} engine")
-        if workload.gated:
-            self._warm_up(role, workload)
-        self._add_passes(workload, order, "all its passes")
-        self._take_again(role, workload)
-        if role == ROLES[-1]:
-            self._end_load(workload)
-
-    def _add_passes(self, workload: Workload, order: Sequence[Role], which: str) -> None:
-        """Takes passes in that order, and notes what else went on meanwhile."""
-        self._observer.start()
-        passes = [
-            (role, self._walk(role, workload, f"{which}, pass {number} of {len(order)}"))
-            for number, role in enumerate(order, start=1)
-        ]
-        before = self._taken.get(workload.path, Taken())
-        self._taken[workload.path] = replace(
-            before,
-            passes=(*before.passes, *passes),
-            conditions=(*before.conditions, self._observer.stop()),
-        )
-
-    def _take_again(self, role: Role, workload: Workload) -> None:
-        """The workload's prompts once more under each of its circumstances, in the first load, and
-        the prompts that are to be refused."""
-        taken = self._taken[workload.path]
-        if taken.num_loads:
-            return
-        again = dict(taken.again)
-        for circumstance in workload.again:
-            try:
-                again[circumstance, role] = self._walk(
-                    role, workload, circumstance, circumstance=circumstance
-                )
-            except CircumstanceUnsupported as error:
-                again[circumstance, role] = str(error)
-        refusals = tuple(
-            Refusal(role=role, prompt_id=prompt.id, said=self._refusal(role, prompt))
-            for prompt in workload.prompts
-            if prompt.is_refused
-        )
-        self._taken[workload.path] = replace(
-            taken, again=again, refusals=(*taken.refusals, *refusals)
-        )
-
-    def _refusal(self, role: Role, prompt: Prompt) -> str | None:
-        """What the engine says to a prompt that it is to refuse; `None` if it answers."""
-        try:
-            self.engine(role).generate([prompt], concurrency=1)
-        except RequestRefused as error:
-            return str(error)
-        return None
-
-    def _rescore(self, workload: Workload) -> None:
-        """Asks the baseline engine about the sampled answers of both engines' first passes."""
-        taken = self._taken[workload.path]
-        sampled = [prompt for prompt in workload.asked if prompt.is_own_distribution]
-        if taken.sample_scores or not sampled:
-            return
-        self._announce(workload, "the baseline engine scores the sampled answers")
-        engine = self.engine("baseline")
-        sample_scores = []
-        for role in ROLES:
-            for prompt in sampled:
-                answer = taken.of(role)[0].generation(prompt.id)
-                sample_scores += [
-                    SampleScores(
-                        role=role,
-                        prompt_id=prompt.id,
-                        scores=engine.score(each.prompt_token_ids, each.token_ids),
-                    )
-                    for each in answer.answers
-                ]
-        self._taken[workload.path] = replace(taken, sample_scores=tuple(sample_scores))
-
-    def _end_load(self, workload: Workload) -> None:
-        taken = self._taken[workload.path]
-        self._taken[workload.path] = replace(taken, num_loads=taken.num_loads + 1)
-
-    def _is_enough(self, workload: Workload) -> bool:
-        if workload.path in self._refused:
-            return True
-        return self._is_decided(workload, self._run_pair(workload))
-
-    def _run_pair(self, workload: Workload) -> RunPair:
-        taken = self._taken[workload.path]
-        baseline, speculative = (
-            Run(role=role, workload=workload.name, passes=taken.of(role)) for role in ROLES
-        )
-        return RunPair(
-            baseline=baseline,
-            speculative=speculative,
-            order=tuple(role for role, _ in taken.passes),
-            num_loads=max(1, taken.num_loads),
-            conditions=taken.conditions,
-            retakes=taken.retakes,
-            sample_scores=taken.sample_scores,
-            refusals=taken.refusals,
-        )
-
-    def _announce(self, workload: Workload, what: str) -> None:
-        self._watch.phase(
-            f"{workload.name}: {what} over {len(workload.asked)} prompts, "
-            f"{workload.concurrency} in flight"
-        )
-
-    def _walk(
-        self, role: Role, workload: Workload, which: str, *, circumstance: str | None = None
-    ) -> Pass:
-        what = f"{workload.name}: {role} engine, {which}"
-        progress = self._progress(what, len(workload.asked))
-
-        def watched(facts: Mapping[str, int]) -> None:
-            self._observer.sample()
-            progress(facts)
-
-        return self.engine(role).generate(
-            workload.asked,
-            concurrency=workload.concurrency
-            if circumstance is None
-            else workload.concurrency_in(circumstance),
-            circumstance=circumstance,
-            progress=watched,
-        )
-
-    def _warm_up(self, role: Role, workload: Workload) -> None:
-        """A few tokens of every prompt: grammars and kernels are compiled before a clock runs."""
-        engine = self.engine(role)
-        what = f"{workload.name}: warming up the {role} engine"
-        engine.generate(
-            [_shortened(prompt) for prompt in workload.asked],
-            concurrency=workload.concurrency,
-            progress=self._progress(what, len(workload.asked)),
-        )
-
-    def _progress(self, what: str, num_prompts: int) -> Progress:
-        self._watch.progress(what)
-        return lambda facts: self._watch.progress(
-            f"{what}: {facts['num_finished']} of {num_prompts} prompts, "
-            f"{facts['num_output_tokens']} tokens"
-        )
-
     def _spawn(self, role: Role) -> None:
         log_path = self._log_folder / f"{self.profile.name}-{role}.log"
         self._engines[role] = ProcessEngine(
@@ -490,21 +192,3 @@ class EnginePair:
         ):
             return
         check_vocabulary(engine.folder(self.profile.target_model), engine.folder(draft))
-
-
-def _untimed(workload: Workload) -> Sequence[Role]:
-    """One pass of each engine, two where an answer must repeat itself."""
-    return ABBA if any(prompt.is_seeded for prompt in workload.asked) else ROLES
-
-
-def _retake(circumstance: str, taken: Sequence[Pass | str]) -> Retake:
-    baseline, speculative = (each if isinstance(each, Pass) else None for each in taken)
-    missing = next((each for each in taken if isinstance(each, str)), None)
-    return Retake(
-        circumstance=circumstance, baseline=baseline, speculative=speculative, missing=missing
-    )
-
-
-def _shortened(prompt: Prompt) -> Prompt:
-    tokens = min(WARM_UP_TOKENS, prompt.request["max_tokens"])
-    return replace(prompt, request={**prompt.request, "max_tokens": tokens, "min_tokens": 0})

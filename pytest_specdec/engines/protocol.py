@@ -28,6 +28,18 @@ class EngineFacts:
     config: Mapping[str, Any]
 
 
+class Watch(Protocol):
+    """Told what the engines do, for people who wait."""
+
+    def phase(self, text: str) -> None:
+        """Something new begins."""
+        ...
+
+    def progress(self, text: str) -> None:
+        """How far the phase has come; several times a second at most."""
+        ...
+
+
 class Engine(Protocol):
     """A loaded engine. Every method raises an EngineError that names the cause."""
 

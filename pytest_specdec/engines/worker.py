@@ -8,8 +8,8 @@ torch, and it does so inside functions; everything else here is the standard lib
 
 One JSON object a line, both ways. A command is `{"op": name, ...}`; its answer is
 `{"result": ...}` or `{"error": {"kind": ..., "message": ...}}`. While it works the worker also
-sends `{"progress": {...}}`, so that the parent can tell a slow engine from a hung one. Standard
-output and error are the engine's log.
+sends `{"progress": {...}}`, now and then and only where the engine got on, so that the parent can
+tell a slow engine from a hung one. Standard output and error are the engine's log.
 
 vLLM from 0.27.1 on is served by asking what is there, never by comparing versions.
 """
@@ -40,6 +40,7 @@ NUM_BURSTS = 3
 BURST_SIZE = 8
 BURST_ANSWER_TOKENS = 64
 NUM_TOP = 16
+NOT_SAMPLING = frozenset({"messages", "response_format", "structured_outputs", "context_left"})
 RESOLVED = (
     "model_config.dtype",
     "model_config.max_model_len",
@@ -61,6 +62,9 @@ RESOLVED = (
     "parallel_config.tensor_parallel_size",
     "use_v2_model_runner",
 )
+# What grows, or moves, while an engine works. Output tokens are counted before they are told to
+# anybody, and a long prompt is read in parts, each of which takes a place in the cache.
+SIGNS_OF_WORK = ("vllm:prompt_tokens", "vllm:generation_tokens", "vllm:kv_cache_usage_perc")
 PR_SET_PDEATHSIG = 1
 Progress = Callable[..., None]
 
@@ -76,10 +80,11 @@ class Refused(Exception):
 class Engine:
     """One vLLM engine and what is asked of it."""
 
-    def __init__(self, llm: Any) -> None:
+    def __init__(self, llm: Any, progress: Progress) -> None:
         self._llm = llm
         self._engine = llm.llm_engine
         self._tokenizer = llm.get_tokenizer()
+        self._pulse = Pulse(llm, progress)
         self._num_requests = 0
         self._events = Events(self, llm)
 
@@ -88,7 +93,6 @@ class Engine:
         requests: Sequence[Mapping[str, Any]],
         concurrency: int,
         circumstance: str | None,
-        progress: Progress,
     ) -> dict[str, Any]:
         """One pass in a closed loop: exactly `concurrency` requests in flight while any wait.
 
@@ -112,7 +116,7 @@ class Engine:
         usage = self._usage()
         start = time.perf_counter()
         try:
-            answers = self._answers(prepared, concurrency, counted, progress)
+            answers = self._answers(prepared, concurrency, counted)
         finally:
             self._engine.abort_request(fillers)
         wall_s = time.perf_counter() - start
@@ -137,33 +141,32 @@ class Engine:
         prepared: Sequence[tuple[Sequence[int], Any]],
         concurrency: int,
         counted: list[dict[str, Any] | None],
-        progress: Progress,
     ) -> list[Answer]:
         """The answers in order; alone in flight, `counted` gets the counters between them."""
-        pending = deque(range(len(prepared)))
-        answers: dict[int, Answer] = {}
+        pending = deque(prepared)
+        answers: list[Answer] = []
         in_flight: dict[str, Answer] = {}
-        told_at = time.perf_counter()
+
+        def so_far() -> dict[str, int]:
+            return {
+                "num_finished": len(answers) - len(in_flight),
+                "num_output_tokens": sum(len(each.token_ids) for each in answers),
+            }
+
         try:
             while pending or in_flight:
                 while pending and len(in_flight) < concurrency:
-                    index = pending.popleft()
-                    token_ids, params = prepared[index]
-                    request_id = self.add(token_ids, params)
-                    answers[index] = in_flight[request_id] = Answer(token_ids)
+                    token_ids, params = pending.popleft()
+                    in_flight[self.add(token_ids, params)] = answer = Answer(token_ids)
+                    answers.append(answer)
                 ended = [self._is_last(output, in_flight) for output in self._engine.step()]
                 if any(ended) and concurrency == 1 and pending:
                     counted.append(self._draft_counters())
-                if time.perf_counter() - told_at >= PROGRESS_INTERVAL_S:
-                    told_at = time.perf_counter()
-                    progress(
-                        num_finished=len(answers) - len(in_flight),
-                        num_output_tokens=sum(len(each.token_ids) for each in answers.values()),
-                    )
+                self._pulse.beat(so_far)
         finally:
             # A refused prompt must not leave the others running into the next pass.
             self._engine.abort_request(list(in_flight))
-        return [answers[index] for index in range(len(prepared))]
+        return answers
 
     @staticmethod
     def _is_last(output: Any, in_flight: dict[str, Answer]) -> bool:
@@ -191,7 +194,7 @@ class Engine:
         request_id = self.add(sequence, params)
         scored: Sequence[Mapping[int, Any]] = ()
         while self._engine.has_unfinished_requests():
-            for output in self._engine.step():
+            for output in self.step():
                 if output.request_id == request_id and output.prompt_logprobs:
                     scored = output.prompt_logprobs
         return [
@@ -223,6 +226,10 @@ class Engine:
         if length < len(token_ids):
             raise Refused("request", f"`context_left` of the prompt's {len(token_ids)} tokens")
         said = self._tokenizer.encode(request["messages"][-1]["content"], add_special_tokens=False)
+        if not said:
+            raise Refused(
+                "request", "`context_left` repeats the last message, which is no token long"
+            )
         return [*_repeated(said, length - len(token_ids)), *token_ids]
 
     def _sampling_params(self, request: Mapping[str, Any], streamed: bool) -> Any:
@@ -256,6 +263,12 @@ class Engine:
         except _refusals() as error:
             raise Refused("request", f"vLLM refused the request: {error}") from error
         return request_id
+
+    def step(self) -> list[Any]:
+        """One step of what is no part of a pass."""
+        outputs: list[Any] = self._engine.step()
+        self._pulse.beat()
+        return outputs
 
     def _draft_counters(self) -> dict[str, Any] | None:
         """vLLM's cumulative counters, summed over data-parallel engines; `None` without
@@ -350,7 +363,7 @@ class Events:
             ids.append(self._ours.add(filler, self._params(growth)))
         running: set[str] = set()
         while len(running) < num_fillers and self._engine.has_unfinished_requests():
-            running |= {output.request_id for output in self._engine.step()}
+            running |= {output.request_id for output in self._ours.step()}
         return ids
 
     def _abort_a_burst(self, prompts: Sequence[Sequence[int]]) -> None:
@@ -358,14 +371,16 @@ class Events:
             self._ours.add(prompts[number % len(prompts)], self._params(BURST_ANSWER_TOKENS))
             for number in range(min(self._max_num_seqs, BURST_SIZE))
         ]
-        for _ in range(3):  # they have answered in part by then, and none is at its end
-            self._engine.step()
+        for _ in range(3):  # by then they have answered in part
+            if not self._engine.has_unfinished_requests():
+                break  # the window's end came sooner
+            self._ours.step()
         self._engine.abort_request(ids)
         self._finish()
 
     def _finish(self) -> None:
         while self._engine.has_unfinished_requests():
-            self._engine.step()
+            self._ours.step()
 
     @staticmethod
     def _params(num_tokens: int) -> Any:
@@ -378,6 +393,36 @@ class Events:
             ignore_eos=True,
             output_kind=RequestOutputKind.DELTA,
         )
+
+
+def _nothing_yet() -> dict[str, int]:
+    return {"num_finished": 0, "num_output_tokens": 0}
+
+
+class Pulse:
+    """Tells the parent that the engine gets on: now and then, and never while it does not."""
+
+    def __init__(self, llm: Any, progress: Progress) -> None:
+        self._llm = llm
+        self._progress = progress
+        self._looked_at = time.perf_counter()
+        self._told = _nothing_yet()
+        self._signs: list[float] = []
+
+    def beat(self, so_far: Callable[[], dict[str, int]] = _nothing_yet) -> None:
+        """After each step. Where tokens come, vLLM is not asked: that takes time from the pass."""
+        if time.perf_counter() - self._looked_at < PROGRESS_INTERVAL_S:
+            return
+        self._looked_at = time.perf_counter()
+        facts = so_far()
+        if facts != self._told or self._has_worked():
+            self._told = facts
+            self._progress(**facts)
+
+    def _has_worked(self) -> bool:
+        before = self._signs
+        self._signs = [each.value for each in self._llm.get_metrics() if each.name in SIGNS_OF_WORK]
+        return self._signs != before
 
 
 class Completion:
@@ -463,9 +508,6 @@ def _refusals() -> tuple[type[Exception], ...]:
     except ImportError:
         return TypeError, ValueError
     return TypeError, ValueError, VLLMClientError
-
-
-NOT_SAMPLING = frozenset({"messages", "response_format", "structured_outputs", "context_left"})
 
 
 def _constraint(request: Mapping[str, Any]) -> Any:
@@ -568,7 +610,7 @@ def _check_names(engine_args: Mapping[str, Any]) -> None:
     _refuse_unknown("speculative_config", speculative, _names(SpeculativeConfig))
 
 
-def _load(engine_args: Mapping[str, Any]) -> Engine:
+def _load(engine_args: Mapping[str, Any], progress: Progress) -> Engine:
     from vllm import LLM
     from vllm.engine.arg_utils import EngineArgs
 
@@ -576,7 +618,7 @@ def _load(engine_args: Mapping[str, Any]) -> Engine:
     per_request = "per_request_spec_decode_metrics"
     if engine_args.get("speculative_config") is not None and per_request in _names(EngineArgs):
         arguments[per_request] = "detailed"
-    return Engine(LLM(**arguments))
+    return Engine(LLM(**arguments), progress)
 
 
 def _names(cls: type) -> set[str]:
@@ -598,22 +640,23 @@ def _environment() -> dict[str, Any]:
     import vllm
     from vllm import LLM  # noqa: F401
 
-    driver = None
-    if torch.cuda.is_available():
-        try:
-            import pynvml
-
-            pynvml.nvmlInit()
-            driver = pynvml.nvmlSystemGetDriverVersion()
-        except Exception:
-            driver = None
     return {
         "vllm": vllm.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "cuda": torch.version.cuda,
-        "driver": driver,
+        "driver": _driver() if torch.cuda.is_available() else None,
     }
+
+
+def _driver() -> str | None:
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return str(pynvml.nvmlSystemGetDriverVersion())
+    except Exception:
+        return None
 
 
 def _follow(value: Any, path: str) -> Any:
@@ -675,10 +718,7 @@ class Worker:
             raise Refused("failed", f"`{operation}` needs a loaded engine")
         if operation == "generate":
             return self._engine.generate(
-                command["requests"],
-                command["concurrency"],
-                command["circumstance"],
-                self._progress,
+                command["requests"], command["concurrency"], command["circumstance"]
             )
         if operation == "score":
             return self._engine.score(command["prompt_token_ids"], command["token_ids"])
@@ -686,12 +726,9 @@ class Worker:
 
     def _load(self, engine_args: Mapping[str, Any]) -> dict[str, Any]:
         start = time.perf_counter()
-        self._engine = _load(engine_args)
+        self._engine = _load(engine_args, self._progress)
         load_s = time.perf_counter() - start
-        return {
-            "load_s": load_s,
-            "config": self._engine.resolved_config(),
-        }
+        return {"load_s": load_s, "config": self._engine.resolved_config()}
 
     def _progress(self, **facts: Any) -> None:
         self._send(progress=facts)

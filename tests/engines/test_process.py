@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_specdec.engines import process
+from pytest_specdec.engines import process, worker_process
+from pytest_specdec.engines.pipe import Pipe
 from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.errors import (
     CircumstanceUnsupported,
@@ -136,6 +137,21 @@ def test_a_worker_that_dies(
     assert third == "    said before"
     assert ("what happened" in str(caught.value)) is ("what happened" in ends)
     assert not group(engine.pid)
+
+
+def test_a_worker_that_is_dead_when_it_is_greeted_is_told_of_when_it_is_asked(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = Pipe.send
+
+    def late(pipe: Pipe, message: dict[str, object], *, silence_s: float) -> None:
+        time.sleep(0.5)
+        send(pipe, message, silence_s=silence_s)
+
+    monkeypatch.setattr(Pipe, "send", late)
+    engine = start("sys.exit(3)")
+    with pytest.raises(EngineUnavailable, match=r"died while importing vLLM: exit status 3"):
+        engine.versions()
 
 
 @pytest.mark.parametrize(
@@ -311,7 +327,7 @@ def test_a_second_ctrl_c_while_it_ends_leaves_nothing(
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr(engine, "_has_ended", interrupted)
+    monkeypatch.setattr(engine._process, "has_ended", interrupted)
     with pytest.raises(KeyboardInterrupt):
         engine.close()
     assert not group(engine.pid)
@@ -320,7 +336,7 @@ def test_a_second_ctrl_c_while_it_ends_leaves_nothing(
 def test_a_worker_that_even_the_kernel_cannot_end_hangs_nobody(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "KILL_GRACE_S", 0.2)
+    monkeypatch.setattr(worker_process, "KILL_GRACE_S", 0.2)
     engine = start("hang()", import_s=0.2)
     begun = time.monotonic()
     with monkeypatch.context() as patched:
@@ -676,6 +692,61 @@ def test_the_real_worker_s_death_is_seen_at_once(
     with pytest.raises(EngineUnavailable, match=r"died while importing vLLM: exit status 5"):
         real(start, modules).versions()
     assert time.monotonic() - begun < 15
+
+
+STUCK = """
+import dataclasses, sys, time
+from types import ModuleType, SimpleNamespace
+
+
+@dataclasses.dataclass
+class Arguments:
+    model: str = ""
+
+
+class Engine:
+    vllm_config = SimpleNamespace(
+        model_config=SimpleNamespace(max_model_len=9),
+        scheduler_config=SimpleNamespace(max_num_seqs=9),
+        cache_config=None,
+    )
+
+    def step(self):
+        time.sleep(0.01)
+        return []
+
+    def __getattr__(self, name):
+        return lambda *_: None
+
+
+class LLM:
+    __init__ = reset_prefix_cache = lambda self, **_: None
+    llm_engine = Engine()
+    get_metrics = lambda self: [SimpleNamespace(name="vllm:kv_cache_usage_perc", value=0.5)]
+    get_tokenizer = lambda self: SimpleNamespace(apply_chat_template=lambda *_, **__: [1])
+
+
+SamplingParams = StructuredOutputsParams = SimpleNamespace
+RequestOutputKind = SimpleNamespace(DELTA="delta")
+EngineArgs = Arguments
+__version__ = "1"
+__path__ = []
+for name in ("engine", "engine.arg_utils", "sampling_params"):
+    sys.modules["vllm." + name] = sys.modules["vllm"]
+"""
+
+
+def test_an_engine_that_steps_and_brings_nothing_is_a_silent_one(
+    start: Start, modules: Path
+) -> None:
+    (modules / "vllm.py").write_text(STUCK)
+    env = {"PYTHONPATH": str(modules), "LD_PRELOAD": ""}
+    engine = start("", python=Path(sys.executable), env=env, silence_s=1)
+    engine.load()
+    begun = time.monotonic()
+    with pytest.raises(EngineTimeout, match=r"was silent for 1 s while generating"):
+        engine.generate([PROMPT], concurrency=1)
+    assert time.monotonic() - begun < 10
 
 
 PARENT = """

@@ -91,6 +91,8 @@ class FakeEngine:
             self.requests.pop(request_id, None)
 
     def step(self) -> list[Any]:
+        # Where the core is another process, this would wait for an output that never comes.
+        assert self.requests, "a step that nothing asks for"
         self.in_flight.append(sorted(self.requests))
         if len(self.in_flight) == self.fail_at_step:
             raise RuntimeError("out of memory")
@@ -203,7 +205,7 @@ def request(content: str = "Hi", **fields: Any) -> dict[str, Any]:
 
 def engine_of(*plans: list[int], **settings: Any) -> tuple[worker.Engine, FakeEngine]:
     fake = FakeEngine(list(plans), **settings)
-    return worker.Engine(FakeLlm(fake)), fake
+    return worker.Engine(FakeLlm(fake), silent), fake
 
 
 def silent(**_: Any) -> None:
@@ -214,7 +216,7 @@ def silent(**_: Any) -> None:
 def test_exactly_so_many_requests_are_in_flight_while_any_wait(concurrency: int) -> None:
     plans = [[1] * length for length in (5, 1, 3, 2, 4)]
     engine, fake = engine_of(*plans)
-    reply = engine.generate([request() for _ in plans], concurrency, None, silent)
+    reply = engine.generate([request() for _ in plans], concurrency, None)
     assert [len(each["token_ids"]) for each in reply["generations"]] == [5, 1, 3, 2, 4]
     started = 0
     for in_flight in fake.in_flight:
@@ -226,7 +228,7 @@ def test_exactly_so_many_requests_are_in_flight_while_any_wait(concurrency: int)
 
 def test_an_answer_is_put_together_from_its_chunks() -> None:
     engine, _ = engine_of([1, 3, 0, 2])
-    reply = engine.generate([request("four")], 1, None, silent)
+    reply = engine.generate([request("four")], 1, None)
     assert reply["generations"] == [
         {
             "prompt_token_ids": [4],
@@ -254,38 +256,130 @@ def test_an_answer_is_put_together_from_its_chunks() -> None:
 
 def test_one_token_has_no_time_per_token_after_the_first() -> None:
     engine, _ = engine_of([1])
-    assert engine.generate([request()], 1, None, silent)["generations"][0]["tpot_ms"] is None
+    assert engine.generate([request()], 1, None)["generations"][0]["tpot_ms"] is None
 
 
 def test_the_prefix_cache_is_emptied_before_each_pass() -> None:
     fake = FakeEngine([[1], [1]])
     llm = FakeLlm(fake)
-    engine = worker.Engine(llm)
+    engine = worker.Engine(llm, silent)
     for number in (1, 2):
-        engine.generate([request()], 1, None, silent)
+        engine.generate([request()], 1, None)
         assert llm.num_resets == number
+
+
+@dataclass
+class Heard:
+    """What the parent is told."""
+
+    told: list[Mapping[str, int]] = field(default_factory=list)
+
+    def __call__(self, **facts: int) -> None:
+        self.told.append(facts)
 
 
 def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1000))
-    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    engine, _ = engine_of([1], [2, 2])
-    told: list[Any] = []
-    engine.generate([request(), request()], 2, None, lambda **facts: told.append(facts))
-    assert told == [
-        {"num_finished": 1, "num_output_tokens": 3},
-        {"num_finished": 2, "num_output_tokens": 5},
+    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: next(clock) / 4))
+    heard = Heard()
+    worker.Engine(FakeLlm(FakeEngine([[1] * 6, [2] * 4])), heard).generate([request()] * 2, 2, None)
+    assert heard.told == [
+        {"num_finished": 0, "num_output_tokens": 3},
+        {"num_finished": 0, "num_output_tokens": 9},
+        {"num_finished": 1, "num_output_tokens": 13},
     ]
+
+
+class Slow(FakeEngine):
+    """Its first steps bring nothing that the frontend sees."""
+
+    def step(self) -> list[Any]:
+        if len(self.in_flight) < 5:
+            self.in_flight.append(sorted(self.requests))
+            return []
+        return super().step()
+
+
+@dataclass
+class SlowLlm(FakeLlm):
+    """What it counts grows with every step, if it is told."""
+
+    counts: str | None = None
+
+    def get_metrics(self) -> list[Any]:
+        return [metric(self.counts, len(self.llm_engine.in_flight))] if self.counts else []
+
+
+FIRST = {"num_finished": 0, "num_output_tokens": 0}
+LAST = {"num_finished": 1, "num_output_tokens": 1}
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        pytest.param(None, [LAST], id="nothing"),
+        pytest.param("num_requests_running", [LAST], id="what is no work"),
+        pytest.param("num_preemptions", [LAST], id="work undone"),
+        # A prompt is read in parts, and an answer may be told at its end.
+        pytest.param("kv_cache_usage_perc", [FIRST] * 5 + [LAST], id="cache"),
+        pytest.param("prompt_tokens", [FIRST] * 5 + [LAST], id="prompt tokens"),
+        pytest.param("generation_tokens", [FIRST] * 5 + [LAST], id="output tokens"),
+    ],
+)
+def test_no_progress_is_told_of_steps_that_bring_nothing(
+    monkeypatch: pytest.MonkeyPatch, counts: str | None, told: list[Any]
+) -> None:
+    monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
+    heard = Heard()
+    worker.Engine(SlowLlm(Slow([[1]]), counts=counts), heard).generate([request()], 1, None)
+    assert heard.told == told
+
+
+@pytest.mark.parametrize("circumstance", ["after-long-request", "after-aborts", "under-preemption"])
+def test_progress_is_told_of_what_comes_before_a_pass(
+    monkeypatch: pytest.MonkeyPatch, circumstance: str
+) -> None:
+    monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
+    heard = Heard()
+    llm = SlowLlm(Slow([[1] * 40] * 25), counts="kv_cache_usage_perc")
+    worker.Engine(llm, heard).generate([request("four")], 1, circumstance)
+    num_steps = len(llm.llm_engine.in_flight)
+    assert heard.told[: num_steps - 40] == [FIRST] * (num_steps - 40)
+    assert len(heard.told) == num_steps
+
+
+def test_vllm_is_not_asked_for_its_counters_where_tokens_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
+    looks = []
+
+    class Asked(FakeLlm):
+        def get_metrics(self) -> list[Any]:
+            looks.append(len(self.llm_engine.in_flight))
+            return super().get_metrics()
+
+    worker.Engine(Asked(FakeEngine([[1] * 9])), silent).generate([request()], 1, None)
+    # Before the pass and after it.
+    assert set(looks) == {0, 9}
+
+
+def test_progress_is_told_of_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
+    heard = Heard()
+    llm = SlowLlm(Slow([[1]]), counts="kv_cache_usage_perc")
+    worker.Engine(llm, heard).score([11], [])
+    assert heard.told == [FIRST] * 6
 
 
 def test_a_refused_prompt_leaves_none_in_flight() -> None:
     engine, fake = engine_of([9] * 3, [9] * 3, [1], refuse="specdec-2")
     with pytest.raises(Refused, match=r"^vLLM refused the request: it is too long$") as caught:
-        engine.generate([request() for _ in range(3)], 3, None, silent)
+        engine.generate([request() for _ in range(3)], 3, None)
     assert caught.value.kind == "request"
     assert fake.aborted == ["specdec-0", "specdec-1"]
     assert not fake.has_unfinished_requests()
-    reply = engine.generate([request()], 1, None, silent)
+    reply = engine.generate([request()], 1, None)
     assert len(reply["generations"][0]["token_ids"]) == 1
 
 
@@ -298,33 +392,33 @@ def test_a_refusal_of_newer_vllm_is_no_value_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "vllm.exceptions", exceptions)
     engine, _ = engine_of([1], refuse="specdec-0", refusal=VLLMClientError("it is too long"))
     with pytest.raises(Refused, match=r"^vLLM refused the request: it is too long$"):
-        engine.generate([request()], 1, None, silent)
+        engine.generate([request()], 1, None)
 
 
 def test_an_engine_that_is_dead_did_not_refuse() -> None:
     engine, _ = engine_of([1], refuse="specdec-0", refusal=RuntimeError("the core is dead"))
     with pytest.raises(RuntimeError, match=r"^the core is dead$"):
-        engine.generate([request()], 1, None, silent)
+        engine.generate([request()], 1, None)
 
 
 def test_sampling_parameters_that_vllm_refuses_start_nothing() -> None:
     engine, fake = engine_of([1], [1])
     with pytest.raises(Refused, match=r"^vLLM refused the sampling parameters: top_p must be in"):
-        engine.generate([request(), request(top_p=3)], 1, None, silent)
+        engine.generate([request(), request(top_p=3)], 1, None)
     assert fake.num_added == 0
 
 
 def test_a_chat_template_that_fails_starts_nothing() -> None:
     engine, fake = engine_of([1], [1])
     with pytest.raises(Refused, match=r"^the chat template failed: 'no such role'$") as caught:
-        engine.generate([request(), request("broken")], 1, None, silent)
+        engine.generate([request(), request("broken")], 1, None)
     assert (caught.value.kind, fake.num_added) == ("request", 0)
 
 
 @pytest.mark.parametrize("content", ["plain", "mapping"])
 def test_token_ids_of_either_transformers(content: str) -> None:
     engine, fake = engine_of([1])
-    reply = engine.generate([request(content)], 1, None, silent)
+    reply = engine.generate([request(content)], 1, None)
     assert reply["generations"][0]["prompt_token_ids"] == [len(content)]
     assert fake.in_flight == [["specdec-0"]]
 
@@ -371,7 +465,7 @@ def test_circumstances_of_a_pass_itself(
 ) -> None:
     fake = FakeEngine([[1]])
     llm = FakeLlm(fake)
-    worker.Engine(llm).generate([request()], 1, circumstance, silent)
+    worker.Engine(llm, silent).generate([request()], 1, circumstance)
     assert fake.added[0].params.output_kind == kind
     assert llm.num_resets == num_resets
     assert (fake.num_added, llm.sleeps) == (1, [])
@@ -386,7 +480,7 @@ def test_a_bias_has_token_ids_for_keys() -> None:
 @pytest.mark.parametrize("left", [1, 5, 30])
 def test_a_prompt_leaves_as_much_of_the_context_as_it_says(left: int) -> None:
     engine, fake = engine_of([1])
-    engine.generate([request("four", context_left=left)], 1, None, silent)
+    engine.generate([request("four", context_left=left)], 1, None)
     (added,) = fake.added
     assert len(added.prompt) == 32 - left
     assert not hasattr(added.params, "context_left")
@@ -400,7 +494,15 @@ def test_a_prompt_longer_than_that_is_refused() -> None:
     engine, fake = engine_of([1])
     two = [{"role": "user", "content": "four"}] * 2
     with pytest.raises(Refused, match=r"^`context_left` of the prompt's 2 tokens$") as caught:
-        engine.generate([{**request(context_left=31), "messages": two}], 1, None, silent)
+        engine.generate([{**request(context_left=31), "messages": two}], 1, None)
+    assert (caught.value.kind, fake.num_added) == ("request", 0)
+
+
+def test_a_message_of_no_token_cannot_be_repeated() -> None:
+    engine, fake = engine_of([1])
+    told = r"^`context_left` repeats the last message, which is no token long$"
+    with pytest.raises(Refused, match=told) as caught:
+        engine.generate([request("", context_left=30)], 1, None)
     assert (caught.value.kind, fake.num_added) == ("request", 0)
 
 
@@ -429,8 +531,8 @@ class Telling(FakeEngine):
 
 
 def test_log_probabilities_cached_tokens_and_other_answers() -> None:
-    engine = worker.Engine(FakeLlm(Telling([[1, 3]])))
-    (answer,) = engine.generate([request()], 1, None, silent)["generations"]
+    engine = worker.Engine(FakeLlm(Telling([[1, 3]])), silent)
+    (answer,) = engine.generate([request()], 1, None)["generations"]
     assert answer["token_ids"] == [5] * 4
     assert answer["logprobs"] == [-0.5, -0.5, -0.5, None]
     assert answer["others"] == [
@@ -447,7 +549,7 @@ def test_log_probabilities_cached_tokens_and_other_answers() -> None:
 def test_the_tokens_that_are_barred_are_those_that_vllm_bars() -> None:
     engine, fake = engine_of([1], [1])
     asked = [request(), request(bad_words=["a", "bcd"])]
-    plain, barred = engine.generate(asked, 2, None, silent)["generations"]
+    plain, barred = engine.generate(asked, 2, None)["generations"]
     assert "bad_words_token_ids" not in plain
     assert barred["bad_words_token_ids"] == [[100], [100, 101, 102]]
     # What was asked for is left to the engine.
@@ -478,8 +580,8 @@ def usage(prompt: int, generation: int, preemptions: int) -> list[Any]:
 def test_the_engine_s_usage_is_what_the_pass_added() -> None:
     # Two data-parallel engines, each with counters of its own.
     told = [usage(10, 20, 1) + usage(1, 2, 0), usage(15, 60, 3) + usage(3, 4, 1)]
-    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=told))
-    assert engine.generate([request()], 1, None, silent)["usage"] == {
+    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=told), silent)
+    assert engine.generate([request()], 1, None)["usage"] == {
         "num_prompt_tokens": 7,
         "num_generation_tokens": 42,
         "num_preemptions": 3,
@@ -488,7 +590,7 @@ def test_the_engine_s_usage_is_what_the_pass_added() -> None:
 
 def test_an_engine_that_counts_nothing_has_used_nothing() -> None:
     engine, _ = engine_of([1])
-    assert engine.generate([request()], 1, None, silent)["usage"] == {
+    assert engine.generate([request()], 1, None)["usage"] == {
         "num_prompt_tokens": 0,
         "num_generation_tokens": 0,
         "num_preemptions": 0,
@@ -498,13 +600,13 @@ def test_an_engine_that_counts_nothing_has_used_nothing() -> None:
 def events(*plans: list[int], **config: Any) -> tuple[worker.Engine, FakeEngine, FakeLlm]:
     fake = FakeEngine(list(plans), vllm_config=configuration(**config))
     llm = FakeLlm(fake)
-    return worker.Engine(llm), fake, llm
+    return worker.Engine(llm, silent), fake, llm
 
 
 def test_before_a_long_request_one_fills_the_context() -> None:
     engine, fake, _ = events([1] * 8, [1], [1])
     prompts = [request("Hi"), {**request("Hi"), "messages": request("four")["messages"] * 3}]
-    engine.generate(prompts, 2, "after-long-request", silent)
+    engine.generate(prompts, 2, "after-long-request")
     long, *others = fake.added
     assert list(long.prompt) == [4] * 24
     assert (long.params.max_tokens, long.params.ignore_eos) == (8, True)
@@ -515,9 +617,7 @@ def test_before_a_long_request_one_fills_the_context() -> None:
 
 def test_bursts_are_aborted_and_nothing_of_them_is_left() -> None:
     engine, fake, _ = events(*[[1] * 8] * 24, [1], [1], [1])
-    reply = engine.generate(
-        [request("a"), request("ab"), request("abc")], 1, "after-aborts", silent
-    )
+    reply = engine.generate([request("a"), request("ab"), request("abc")], 1, "after-aborts")
     assert (worker.NUM_BURSTS, worker.BURST_SIZE) == (3, 8)
     burst = [f"specdec-{number}" for number in range(24)]
     assert fake.aborted[:24] == burst
@@ -527,15 +627,21 @@ def test_bursts_are_aborted_and_nothing_of_them_is_left() -> None:
     assert [each["prompt_token_ids"] for each in reply["generations"]] == [[1], [2], [3]]
 
 
+def test_a_burst_that_ends_by_itself_is_stepped_no_further() -> None:
+    engine, fake, _ = events(*[[1]] * 8, *[[1, 1]] * 8, *[[1] * 8] * 8, [1])
+    engine.generate([request()], 1, "after-aborts")
+    assert [len(each) for each in fake.in_flight] == [8, 8, 8, 8, 8, 8, 1]
+
+
 def test_a_burst_is_no_larger_than_what_runs_at_once() -> None:
     engine, fake, _ = events(*[[1] * 8] * 6, [1], max_num_seqs=2)
-    engine.generate([request()], 1, "after-aborts", silent)
+    engine.generate([request()], 1, "after-aborts")
     assert [len(each) for each in fake.in_flight] == [2] * 9 + [1]
 
 
 def test_an_engine_that_can_sleep_is_woken_again() -> None:
     engine, fake, llm = events([1], enable_sleep_mode=True)
-    engine.generate([request()], 1, "after-sleep", silent)
+    engine.generate([request()], 1, "after-sleep")
     assert (llm.sleeps, fake.num_added) == (["level 1", "awake"], 1)
 
 
@@ -543,7 +649,7 @@ def test_an_engine_that_cannot_sleep_says_so_and_answers_nothing() -> None:
     engine, fake, llm = events([1])
     told = r"^this engine cannot sleep: its `enable_sleep_mode` is not set$"
     with pytest.raises(Refused, match=told) as caught:
-        engine.generate([request()], 1, "after-sleep", silent)
+        engine.generate([request()], 1, "after-sleep")
     assert (caught.value.kind, llm.sleeps, fake.num_added) == ("unsupported", [], 0)
 
 
@@ -568,7 +674,7 @@ def test_the_cache_is_filled_but_for_the_first_prompts(
 ) -> None:
     num_fillers = len(lengths)
     engine, fake, _ = events(*[[1] * 40] * num_fillers, *[[1]] * num_prompts, **config)
-    reply = engine.generate([request("four")] * num_prompts, 2, "under-preemption", silent)
+    reply = engine.generate([request("four")] * num_prompts, 2, "under-preemption")
     fillers = fake.added[:num_fillers]
     assert [len(each.prompt) for each in fillers] == lengths
     assert {each.params.max_tokens for each in fillers} == {16}
@@ -586,7 +692,7 @@ def test_the_cache_is_filled_but_for_the_first_prompts(
 def test_fillers_begin_differently_so_that_they_share_no_block() -> None:
     engine, fake, _ = events(*[[1] * 40] * 6, [1])
     three = {**request(), "messages": [{"role": "user", "content": "x" * at} for at in (1, 2, 3)]}
-    engine.generate([three], 1, "under-preemption", silent)
+    engine.generate([three], 1, "under-preemption")
     assert [list(each.prompt[:3]) for each in fake.added[:3]] == [[2, 3, 1], [3, 1, 2], [1, 2, 3]]
 
 
@@ -609,7 +715,7 @@ def test_a_cache_that_cannot_be_filled_is_told(
 ) -> None:
     engine, fake, _ = events(*[[1]] * 9, **config)
     with pytest.raises(Refused) as caught:
-        engine.generate([request("four")] * num_prompts, 2, "under-preemption", silent)
+        engine.generate([request("four")] * num_prompts, 2, "under-preemption")
     fact, hint = str(caught.value).splitlines()
     assert told in fact
     assert hint == (
@@ -623,7 +729,7 @@ def test_fillers_are_gone_though_a_prompt_was_refused() -> None:
     engine, fake, _ = events(*[[1] * 40] * 6, [1])
     fake.refuse = "specdec-6"
     with pytest.raises(Refused, match="it is too long"):
-        engine.generate([request()], 1, "under-preemption", silent)
+        engine.generate([request()], 1, "under-preemption")
     assert not fake.has_unfinished_requests()
 
 
@@ -665,16 +771,16 @@ COUNTED = {
     ],
 )
 def test_the_engine_s_counters_are_those_of_the_pass(before: list[Any], after: list[Any]) -> None:
-    engine = worker.Engine(FakeLlm(FakeEngine([[1], [1]]), metrics=[before, after]))
-    reply = engine.generate([request(), request()], 2, None, silent)
+    engine = worker.Engine(FakeLlm(FakeEngine([[1], [1]]), metrics=[before, after]), silent)
+    reply = engine.generate([request(), request()], 2, None)
     assert reply["drafts"] == COUNTED
     assert [each["drafts"] for each in reply["generations"]] == [None, None]
 
 
 def test_a_request_alone_has_the_engine_s_counters_to_itself() -> None:
     told = [metrics(0, 0, 0, [0, 0, 0]), metrics(3, 12, 7, [3, 2, 2])]
-    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=told))
-    assert engine.generate([request()], 1, None, silent)["generations"][0]["drafts"] == COUNTED
+    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=told), silent)
+    assert engine.generate([request()], 1, None)["generations"][0]["drafts"] == COUNTED
 
 
 class OlderEngine(FakeEngine):
@@ -692,8 +798,8 @@ def test_requests_one_by_one_share_out_an_older_engine_s_counters() -> None:
         metrics(13, 52, 16, [8, 6, 2]),
         metrics(14, 56, 16, [8, 6, 2]),
     ]
-    engine = worker.Engine(FakeLlm(OlderEngine([[1], [1]]), metrics=told))
-    reply = engine.generate([request(), request()], 1, None, silent)
+    engine = worker.Engine(FakeLlm(OlderEngine([[1], [1]]), metrics=told), silent)
+    reply = engine.generate([request(), request()], 1, None)
     first, second = (each["drafts"] for each in reply["generations"])
     assert first == COUNTED
     assert [second[name] for name in ("num_drafts", "num_accepted_tokens")] == [1, 0]
@@ -704,17 +810,16 @@ def test_a_request_among_those_that_fill_the_cache_is_not_alone() -> None:
     """What they draft is in the engine's counters too."""
     told = [metrics(0, 0, 0, [0, 0, 0]), metrics(3, 12, 7, [3, 2, 2])]
     fake = OlderEngine([[1] * 40] * 6 + [[1]])
-    reply = worker.Engine(FakeLlm(fake, metrics=told)).generate(
-        [request()], 1, "under-preemption", silent
-    )
+    engine = worker.Engine(FakeLlm(fake, metrics=told), silent)
+    reply = engine.generate([request()], 1, "under-preemption")
     assert (fake.num_added, reply["drafts"]) == (7, COUNTED)
     assert reply["generations"][0]["drafts"] is None
 
 
 def test_no_speculation_is_not_the_same_as_no_drafts() -> None:
     other = [metric("num_requests_running", 3)]
-    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=[other, other]))
-    assert engine.generate([request()], 1, None, silent)["drafts"] is None
+    engine = worker.Engine(FakeLlm(FakeEngine([[1]]), metrics=[other, other]), silent)
+    assert engine.generate([request()], 1, None)["drafts"] is None
 
 
 @pytest.mark.parametrize(
@@ -837,7 +942,7 @@ def test_a_configuration_is_followed_by_its_dotted_names() -> None:
     vars(fake.vllm_config.model_config).update(
         dtype=SimpleNamespace(), max_model_len=2048, quantization=None
     )
-    config = worker.Engine(FakeLlm(fake)).resolved_config()
+    config = worker.Engine(FakeLlm(fake), silent).resolved_config()
     assert config["model_config.max_model_len"] == 2048
     assert config["model_config.dtype"] == "namespace()"
     assert config["model_config.quantization"] is None
@@ -858,9 +963,11 @@ def serve(*commands: Mapping[str, Any], engine: worker.Engine | None = None) -> 
 
 def test_replies_come_in_order_progress_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "PROGRESS_INTERVAL_S", 0)
-    engine, _ = engine_of([1])
+    llm = FakeLlm(FakeEngine([[1]]))
+    monkeypatch.setattr(worker, "_load", lambda _, progress: worker.Engine(llm, progress))
+    load = {"op": "load", "engine_args": {}}
     ask = {"op": "generate", "requests": [request()], "concurrency": 1, "circumstance": None}
-    progress, result, error, end = serve(ask, {"op": "fly"}, {"op": "shutdown"}, engine=engine)
+    _, progress, result, error, end = serve(load, ask, {"op": "fly"}, {"op": "shutdown"})
     assert progress == {"progress": {"num_finished": 1, "num_output_tokens": 1}}
     assert result["result"]["drafts"] is None
     assert error == {"error": {"kind": "failed", "message": "no such command: fly"}}

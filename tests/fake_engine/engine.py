@@ -308,6 +308,9 @@ class FakeEngine:
     def _score(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> list[dict[str, Any]]:
         """The engine's own token has -0.1, any other less: by 2 nats if not told otherwise. What
         was drawn has its own probability."""
+        window = self.settings["config"].get("model_config.max_model_len", math.inf)
+        if len(prompt_ids) + len(token_ids) >= window:
+            raise Refusal("request", "the prompt leaves no token of the context window")
         if {*map(decode, token_ids)} <= SAMPLED.keys():
             return [score_of_drawn(token_id) for token_id in token_ids]
         prompt = "".join(map(decode, prompt_ids))

@@ -15,8 +15,8 @@ from pathlib import Path
 from pytest_specdec.baseline_update import stored_workload
 from pytest_specdec.catalogue import check_names
 from pytest_specdec.conditions import Limits
-from pytest_specdec.engines.pair import EnginePair, Watch
-from pytest_specdec.engines.protocol import Engine, EngineFacts, Progress
+from pytest_specdec.engines.pair import EnginePair
+from pytest_specdec.engines.protocol import Engine, EngineFacts, Progress, Watch
 from pytest_specdec.errors import SpecdecError
 from pytest_specdec.generation import ROLES, Pass, Role, TokenScore
 from pytest_specdec.hardware import Hardware

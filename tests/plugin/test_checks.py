@@ -235,6 +235,28 @@ def test_sampled_answers_of_all_engines_and_workloads_share_one_allowance(
         assert message.count(f"({asked_for:.2f} asked for, ") == 2, message
 
 
+@pytest.mark.parametrize(
+    ("max_tokens", "left", "num_scored", "not_passed"),
+    [
+        (240, 241, 240, []),
+        (240, 240, 239, []),
+        (200, 200, 199, ["tokens: 199 baseline, 199 speculative"]),
+    ],
+)
+def test_an_answer_that_fills_the_window_is_scored_but_for_its_last_token(
+    project: Project, max_tokens: int, left: int, num_scored: int, not_passed: list[str]
+) -> None:
+    prompt = {**OWN, "content": "abcdef", "max_tokens": max_tokens}
+    window = {"model_config.max_model_len": 2 + left}
+    project.workload("code", prompt, gated=[]).fake(config={VOCAB: 4, **window})
+    result = project.run("suites")
+    scored = [each["command"]["token_ids"] for each in result.commands if each["op"] == "score"]
+    assert [len(each) for each in scored] == [num_scored] * 2
+    item = "code.jsonl::fast::distribution"
+    assert list(result.not_passed) == [item for _ in not_passed]
+    assert all(told in result.message(item) for told in not_passed)
+
+
 def test_a_workload_of_one_engine_at_a_time_is_checked_all_the_same(project: Project) -> None:
     project.profile(layout="sequential").fake(**SPECULATIVE_REFUSES)
     project.workload("code", PLAIN, SEEDED, OWN, REFUSED, again=["not-streamed"])

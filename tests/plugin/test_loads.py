@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_specdec.engines.pair import ABBA
+from pytest_specdec.engines.loads import ABBA
 from tests.fake_engine.project import Project, Result
 
 EXACT = {"id": "one", "content": "ANSWER: " + "abc" * 12}

@@ -258,11 +258,15 @@ def test_a_control_run_that_is_refused_is_told(project: Project) -> None:
     assert "margin: 2.0000 nats" in result.text
 
 
-def test_a_baseline_engine_that_dies_when_asked_leaves_the_tokens(project: Project) -> None:
-    result = gate(project, baseline={"on": {"score": "die"}}, speculative={"diverge": DIVERGE})
+@pytest.mark.parametrize("scoring", ["die", ["request", "no token of the context window is left"]])
+def test_a_baseline_engine_that_does_not_score_leaves_the_tokens(
+    project: Project, scoring: Any
+) -> None:
+    result = gate(project, baseline={"on": {"score": scoring}}, speculative={"diverge": DIVERGE})
     assert result.message("identical[two]").splitlines()[2:] == [
         f"  first: token {OWN}",
         f"  second: token {OTHER}",
         "hint: greedy speculation must not change a token; the baseline engine's log says why it "
-        "failed",
+        "failed, and if it did not, the token is the last of `max_model_len`, which is not scored: "
+        "lower `max_tokens`",
     ]

@@ -38,10 +38,12 @@ def row(name: str, content: str, **fields: Any) -> dict[str, Any]:
     return {"id": name, "messages": messages, "max_tokens": 24, **fields}
 
 
-def workload(folder: Path, name: str, rows: Sequence[Any], *, concurrency: int = 1) -> Workload:
+def workload(
+    folder: Path, name: str, rows: Sequence[Any], *, concurrency: int = 1, **header: Any
+) -> Workload:
     """A workload file, written and read."""
     path = folder / f"{name}.jsonl"
-    lines = [{"workload": {"concurrency": concurrency}}, *rows]
+    lines = [{"workload": {"concurrency": concurrency, **header}}, *rows]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return read_workload(path)
 

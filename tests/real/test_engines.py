@@ -291,6 +291,26 @@ def test_scoring_leaves_the_counters_alone(pair: EnginePair) -> None:
     assert again.drafts == alone.drafts == answer.drafts
 
 
+def words_that_leave(pair: EnginePair, num_tokens: int) -> str:
+    """A text that leaves so many tokens of the context window; a word is a token."""
+    short = pair.engine("baseline").generate([prompt("word " * 480, max_tokens=1)], concurrency=1)
+    length = len(short.generations[0].prompt_token_ids)
+    return "word " * (480 + MAX_MODEL_LEN - length - num_tokens)
+
+
+def test_an_answer_to_the_window_s_end_is_scored_but_for_its_last_token(
+    pair: EnginePair, tmp_path: Path
+) -> None:
+    words = words_that_leave(pair, 5)
+    asked = row("own", words, max_tokens=64, ignore_eos=True, temperature=1)
+    runs = pair.run(workload(tmp_path, "filled", [asked], gated=[]))
+    for role, scored in zip(ROLES, runs.sample_scores, strict=True):
+        answer = (runs.baseline if role == "baseline" else runs.speculative).generations[0]
+        assert len(answer.prompt_token_ids) + len(answer.token_ids) == MAX_MODEL_LEN
+        assert (scored.role, len(scored.scores)) == (role, 4)
+        assert tuple(score.token_id for score in scored.scores) == answer.token_ids[:-1]
+
+
 TOO_LONG = "word " * MAX_MODEL_LEN
 
 
@@ -324,14 +344,8 @@ def test_a_refused_request_names_the_reason_and_harms_nothing(
     assert after.drafts == before.drafts
 
 
-def test_the_context_window_s_end_is_an_end(pair: EnginePair, tmp_path: Path) -> None:
-    length = len(
-        pair.engine("baseline")
-        .generate([prompt("word " * 480, max_tokens=1)], concurrency=1)
-        .generations[0]
-        .prompt_token_ids
-    )
-    words = "word " * (480 + MAX_MODEL_LEN - length - 5)
+def test_the_context_window_s_end_is_an_end(pair: EnginePair) -> None:
+    words = words_that_leave(pair, 5)
     asked = prompt(words, max_tokens=64, ignore_eos=True)
     ((baseline, speculative),) = both(pair, asked)
     assert baseline.token_ids == speculative.token_ids
