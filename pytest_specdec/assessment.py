@@ -23,7 +23,7 @@ from pytest_specdec.checks.evidence import EXACT, Evidence, IdentityRules
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.identity import Divergence, find_divergence
 from pytest_specdec.checks.triage import triage
-from pytest_specdec.checks.validity import checks_for
+from pytest_specdec.checks.validity import checks_for, invalid
 from pytest_specdec.generation import ROLES, Role, RunPair
 from pytest_specdec.measurement import Measurement
 from pytest_specdec.workload import Workload
@@ -115,9 +115,9 @@ def assess(
 
 
 def _num_valid(case: Case, role: Role) -> int:
-    """Prompts whose answer by one engine satisfies all that they declare."""
+    """Prompts whose answers by one engine satisfy all that they declare."""
     return sum(
-        all(check(prompt, case.answers(prompt)[role]) is None for check in checks.values())
+        all(invalid(prompt, case.answers(prompt)[role], check) is None for check in checks.values())
         for prompt in case.workload.asked
         if (checks := checks_for(prompt))
     )

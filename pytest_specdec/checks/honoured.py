@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pytest_specdec.checks.each_answer import in_any_answer
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.honoured_content import content_not_honoured
 from pytest_specdec.checks.honoured_length import length_not_honoured
@@ -44,13 +45,9 @@ def check_honoured(
         max_model_len: the context window; `None` where it is not known, and then nothing is said
             of answers that it may have cut.
     """
-    answers = generation.answers
-    for number, answer in enumerate(answers, start=1):
-        found = _answer_not_honoured(prompt, answer, max_model_len)
-        if found is not None:
-            which = (f"answer {number} of {len(answers)}",) if len(answers) > 1 else ()
-            return replace(found, facts=(*which, *found.facts))
-    return _number_not_honoured(prompt, len(answers))
+    return in_any_answer(
+        generation, lambda answer: _answer_not_honoured(prompt, answer, max_model_len)
+    ) or _number_not_honoured(prompt, len(generation.answers))
 
 
 def _answer_not_honoured(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from pytest_specdec.checks.each_answer import in_any_answer
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.json_schema import check_json
 from pytest_specdec.checks.sql import check_sql
@@ -49,13 +50,18 @@ def judge_validity(
     The finding's kind is the one of the answer at fault, and its first fact says which engine gave
     it and what the other one did.
     """
-    on_baseline = check(prompt, baseline)
-    on_speculative = check(prompt, speculative)
+    on_baseline = invalid(prompt, baseline, check)
+    on_speculative = invalid(prompt, speculative, check)
     if on_speculative is not None and (on_baseline is None or prompt.is_constrained):
         return _attributed(on_speculative, "speculative", other=on_baseline)
     if on_baseline is not None and prompt.is_constrained:
         return _attributed(on_baseline, "baseline", other=on_speculative)
     return None
+
+
+def invalid(prompt: Prompt, generation: Generation, check: Check) -> Finding | None:
+    """The defect of the first answer that has one, of all that `n` asked for."""
+    return in_any_answer(generation, lambda answer: check(prompt, answer))
 
 
 def _attributed(finding: Finding, role: Role, *, other: Finding | None) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pytest_specdec.checks.json_schema import check_json
 from pytest_specdec.checks.sql import check_sql
 from pytest_specdec.checks.structured_outputs import check_choice, check_regex
 from pytest_specdec.checks.validity import checks_for, judge_validity
-from pytest_specdec.generation import Generation
+from pytest_specdec.generation import Completion, Generation
 from pytest_specdec.workload import Prompt, SqlExpectation
 from tests.said import answer
 
@@ -128,4 +129,29 @@ def test_a_regex_holds_both_engines() -> None:
         "  the answer does not match the whole of the regex\n"
         "  regex: '[ab]'\n"
         "  answer: 'c'"
+    )
+
+
+def test_every_answer_of_n_is_held_to_it() -> None:
+    held = Prompt(
+        id="one",
+        request={"structured_outputs": {"regex": "[ab]"}, "n": 2, "temperature": 1},
+        json_schema=None,
+        sql=None,
+        line=1,
+    )
+    wrong = Completion(token_ids=(7,), text="c", finish_reason="stop", stop_reason=None)
+    finding = judge_validity(
+        held,
+        baseline=answer("a"),
+        speculative=replace(answer("a"), others=(wrong,)),
+        check=check_regex,
+    )
+    assert finding is not None
+    assert finding.facts == (
+        "on the speculative engine; the baseline engine's answer: valid",
+        "answer 2 of 2",
+        "the answer does not match the whole of the regex",
+        "regex: '[ab]'",
+        "answer: 'c'",
     )
