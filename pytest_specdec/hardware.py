@@ -54,11 +54,15 @@ class Hardware:
         """Folder name under the stored baselines, such as `nvidia-b200-x1`."""
         name = re.sub(r"\((r|tm)\)", " ", self.name.lower())
         slug = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
-        return f"{slug}-{self.count}c" if self.device == "cpu" else f"{slug}-x{self.count}"
+        if self.device == "gpu":
+            return f"{slug}-x{self.count}"
+        # A virtual machine may hide the model behind one name for all of a maker's.
+        instruction_set = str(self.facts["instruction_set"]).replace("_", "-")
+        return f"{slug}-{self.count}c-{instruction_set}"
 
     def __str__(self) -> str:
         if self.device == "cpu":
-            return f"{self.name}, {self.count} cores"
+            return f"{self.name}, {self.count} cores, {self.facts['instruction_set']}"
         return f"{self.count} x {self.name} (compute capability {self.facts['compute_capability']})"
 
 

@@ -20,8 +20,8 @@ FLOORS = {
     "engines.process engines.protocol engines.taken engines.worker_process hardware "
     "known_defects model_files observer profile",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
-    "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect checks.evidence "
-    "checks.finding checks.honoured checks.honoured_content checks.honoured_length "
+    "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
+    "checks.evidence checks.finding checks.honoured checks.honoured_content checks.honoured_length "
     "checks.honoured_stop checks.identity checks.json_schema checks.liveness checks.logprobs "
     "checks.refused checks.replay checks.sql checks.sql_names checks.sql_rules "
     "checks.sql_statements checks.sql_text checks.structured_outputs checks.triage "

@@ -370,8 +370,8 @@ def test_a_cpu_and_the_cores_this_process_may_use(
             "instruction_set": "amx_bf16",
         },
     )
-    assert xeon.key == "intel-xeon-platinum-8481c-cpu-2-70ghz-3c"
-    assert str(xeon) == "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz, 3 cores"
+    assert xeon.key == "intel-xeon-platinum-8481c-cpu-2-70ghz-3c-amx-bf16"
+    assert str(xeon) == "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz, 3 cores, amx_bf16"
     assert hardware_for(CPU) == xeon
 
 
@@ -408,7 +408,7 @@ def test_a_cpu_without_a_name_is_named_by_its_architecture(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None
 ) -> None:
     nameless = cpu(monkeypatch, tmp_path, text)
-    assert (nameless.name, nameless.key) == ("x86_64", "x86-64-3c")
+    assert (nameless.name, nameless.key) == ("x86_64", "x86-64-3c-baseline")
     assert nameless.facts["instruction_set"] == "baseline"
 
 

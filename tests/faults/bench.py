@@ -30,7 +30,9 @@ from tests.faults.rows import ERROR, NO_FAULT, Row
 from tests.faults.workloads import written
 
 ROOT = Path(__file__).resolve().parents[2]
-HARDWARE = Hardware(device="cpu", name="A CPU", count=2, facts={"cores": 2})
+HARDWARE = Hardware(
+    device="cpu", name="A CPU", count=2, facts={"cores": 2, "instruction_set": "avx2"}
+)
 # A cache that a few long prompts fill; engines that end are not waited for long.
 ENGINE_ARGS = {"max_model_len": 512, "max_num_seqs": 8, "block_size": 32}
 CACHE = {"num_gpu_blocks_override": 40}

@@ -37,7 +37,10 @@ def test_the_header_names_what_is_gated(recorded: Project) -> None:
     key = recorded.baselines_file().parent.name
     (line,) = [each for each in recorded.run("suites").lines if each.startswith("specdec: profile")]
     assert line.startswith("specdec: profile fast; vLLM 0.32.0, torch 2.13.0; ")
-    assert line.endswith(f" cores; stored baselines: baselines/{key}")
+    instruction_set = json.loads(recorded.baselines_file().read_text())["hardware"][
+        "instruction_set"
+    ]
+    assert line.endswith(f" cores, {instruction_set}; stored baselines: baselines/{key}")
 
 
 def test_the_header_names_other_hardware_that_has_stored_baselines(recorded: Project) -> None:

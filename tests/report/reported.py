@@ -75,7 +75,9 @@ def profile_report(**facts: Any) -> ProfileReport:
             model="org/target",
             speculative_config={"method": "ngram"},
         ),
-        hardware=Hardware(device="cpu", name="A CPU", count=2, facts={"cores": 2}),
+        hardware=Hardware(
+            device="cpu", name="A CPU", count=2, facts={"cores": 2, "instruction_set": "avx2"}
+        ),
         versions=facts.get("versions", {"vllm": "0.32.0"}),
         stored_versions=facts.get("stored_versions", {}),
         engines={role: EngineFacts(**each) for role, each in engines.items()},

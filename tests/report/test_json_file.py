@@ -64,7 +64,7 @@ def test_a_profile() -> None:
         "device": "cpu",
         "name": "A CPU",
         "count": 2,
-        "facts": {"cores": 2},
+        "facts": {"cores": 2, "instruction_set": "avx2"},
     }
     assert data["config_differences"] == {"a": [1, 2]}
     assert data["stored_versions"] == {"vllm": ["0.31.0"]}
