@@ -6,6 +6,7 @@
     |-- WorkloadError           a `.jsonl` workload cannot be read
     |-- StoredBaselineError     a file under `baselines/` cannot be read, or an update is refused
     |-- HardwareError           the accelerator a profile or an option asks for is not here
+    |-- ImportFileError         what another tool wrote cannot be read as a measurement
     `-- EngineError             an engine did not do what it was asked
         |-- EngineUnavailable   the interpreter cannot import vLLM
         |-- EngineStartError    the engine did not load
@@ -56,6 +57,10 @@ class StoredBaselineError(SpecdecError):
 
 class HardwareError(SpecdecError):
     """The accelerator that a profile or an option asks for is not here."""
+
+
+class ImportFileError(SpecdecError):
+    """A file that another tool wrote cannot be read as a measurement."""
 
 
 class EngineError(SpecdecError):

@@ -18,7 +18,11 @@ FLOORS = {
     "request_fields sql_tables table workload",
     1: "engines engines.asides engines.loads engines.pair engines.passes engines.pipe "
     "engines.process engines.protocol engines.taken engines.worker_process hardware "
-    "known_defects model_files observer profile",
+    "imports imports.aiperf imports.bench_json imports.bench_sweep imports.bench_text "
+    "imports.document imports.fields imports.formats imports.golden imports.guidellm "
+    "imports.imported imports.log_windows imports.measurements imports.offline "
+    "imports.per_request imports.prometheus imports.scrape imports.server_log "
+    "imports.session_report known_defects model_files observer profile",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
     "checks.evidence checks.finding checks.honoured checks.honoured_content checks.honoured_length "

@@ -1,0 +1,83 @@
+"""This plugin's own `report.json`: the speculative engine's run of each workload of each profile.
+
+Floor 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import chain
+from statistics import fmean
+
+from pytest_specdec.imports.document import Document
+from pytest_specdec.imports.fields import Fields
+from pytest_specdec.imports.imported import ImportedMeasurement, Latency, completed
+
+SCHEMA_VERSION = 1
+
+
+def fits(document: Document) -> bool:
+    """Whether it is a session's report."""
+    table = document.table
+    return isinstance(table.get("profiles"), list) and "schema_version" in table
+
+
+def read(document: Document) -> tuple[ImportedMeasurement, ...]:
+    """A measurement for each workload of each profile."""
+    whole = Fields(file=document.name, table=document.table)
+    version = whole.table["schema_version"]
+    if version != SCHEMA_VERSION:
+        raise whole.error(
+            f"`schema_version` is {version!r}, and {SCHEMA_VERSION} is known here",
+            hint="install the pytest-specdec that wrote it",
+        )
+    measurements = tuple(_workloads(whole))
+    if not measurements:
+        raise whole.error("holds no workload", hint="did the session run any?")
+    return measurements
+
+
+def _workloads(whole: Fields) -> Iterator[ImportedMeasurement]:
+    for number, profile in enumerate(whole.table["profiles"]):
+        fields = _item(whole, "profiles", number, profile)
+        name = fields.inside("profile").table.get("name")
+        for each_number, workload in enumerate(fields.table.get("workloads") or ()):
+            each = _item(fields, "workloads", each_number, workload)
+            yield _measurement(each, label=f"{name}/{each.table.get('name')}")
+
+
+def _item(place: Fields, key: str, number: int, value: object) -> Fields:
+    at = f"{place.at}, " if place.at else ""
+    if not isinstance(value, dict):
+        raise place.error(f"`{key}`, {number} is not a table: {value!r}")
+    return Fields(file=place.file, at=f"{at}`{key}`, {number}", table=value)
+
+
+def _measurement(workload: Fields, *, label: str) -> ImportedMeasurement:
+    measurement = workload.inside("measurement")
+    drafts, engine = measurement.inside("drafts"), measurement.inside("speculative")
+    per_pos = drafts.numbers("num_accepted_tokens_per_pos")
+    told = ImportedMeasurement(
+        label=label,
+        num_drafts=drafts.count("num_drafts"),
+        num_draft_tokens=drafts.count("num_draft_tokens"),
+        num_accepted_tokens=drafts.count("num_accepted_tokens"),
+        num_accepted_tokens_per_pos=None if per_pos is None else tuple(map(int, per_pos)),
+        num_output_tokens=engine.count("num_output_tokens"),
+        concurrency=measurement.count("concurrency"),
+        ttft=Latency(median_ms=engine.number("ttft_ms")),
+        tpot=Latency(median_ms=engine.number("tpot_ms")),
+        speedup=_speedup(measurement.inside("speedup")),
+    )
+    return completed(told, measurement)
+
+
+def _speedup(speedup: Fields) -> float | None:
+    """The geometric mean over the pairs of passes of all loads."""
+    loads = speedup.table.get("loads") or ()
+    try:
+        log_ratios = [float(each) for each in chain.from_iterable(loads)]
+        return math.exp(fmean(log_ratios)) if log_ratios else None
+    except (TypeError, ValueError, OverflowError):
+        raise speedup.error(f"`loads` are no lists of numbers: {loads!r}") from None
