@@ -89,9 +89,9 @@ def _in_unit(metric: Fields, units: dict[str, float], key: str) -> float | None:
     if metric.table.get(key) is None:
         return None
     unit = metric.table.get("unit")
-    if unit not in units:
+    if not isinstance(unit, str) or unit not in units:
         raise metric.error(f"has an unknown unit: {unit!r}", hint=f"known here: {', '.join(units)}")
-    return metric.number(key, per=units[str(unit)])
+    return metric.number(key, per=units[unit])
 
 
 def fits_server_metrics(document: Document) -> bool:
@@ -131,14 +131,10 @@ def _growth(metrics: Fields, name: str) -> dict[int | None, int]:
     key = name if name in metrics.table else f"{name}_total"
     metric = metrics.inside(key)
     growth: dict[int | None, int] = defaultdict(int)
-    for number, series in enumerate(metric.table.get("series") or (), 1):
-        at = f"{metric.at}, series {number}"
-        if not isinstance(series, dict):
-            raise metric.error(f"series {number} is not a table: {series!r}")
-        fields = Fields(file=metrics.file, at=at, table=series)
-        total = fields.inside("stats").count("total")
+    for series in metric.items("series"):
+        total = series.inside("stats").count("total")
         if total is not None:
-            labels = fields.inside("labels")
+            labels = series.inside("labels")
             position = position_of(labels, labels.table) if name == PER_POS else None
             growth[position] += total
     return dict(growth)

@@ -14,6 +14,7 @@ from pytest_specdec.errors import ImportFileError
 
 # Up to here a float tells each whole number from the next, and no counter gets there in a lifetime.
 MAX_COUNT = 2**53
+DAMAGED = "was the file damaged or edited? take it from its tool again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Fields:
     at: str = ""
     table: Mapping[str, Any] = field(default_factory=dict)
 
-    def error(self, fact: str, *, hint: str | None = None) -> ImportFileError:
+    def error(self, fact: str, *, hint: str = DAMAGED) -> ImportFileError:
         """The error that says `fact` about this table."""
         where = f"`{self.file}`: {self.at}: " if self.at else f"`{self.file}`: "
         return ImportFileError(where + fact, hint=hint)
@@ -41,6 +42,20 @@ class Fields:
         if value is not None and not isinstance(value, Mapping):
             raise self.error(f"`{key}` is not a table: {_short(value)}")
         return Fields(file=self.file, at=at, table=value or {})
+
+    def items(self, key: str) -> tuple[Fields, ...]:
+        """The tables in the list under `key`; none where there is no list."""
+        value = self.table.get(key)
+        if value is not None and not isinstance(value, list):
+            raise self.error(f"`{key}` is not a list: {_short(value)}")
+        before = f"{self.at}, " if self.at else ""
+        for number, each in enumerate(value or (), 1):
+            if not isinstance(each, Mapping):
+                raise self.error(f"`{key}`, {number} is not a table: {_short(each)}")
+        return tuple(
+            Fields(file=self.file, at=f"{before}`{key}`, {number}", table=each)
+            for number, each in enumerate(value or (), 1)
+        )
 
     def number(self, key: str, *, per: float = 1.0) -> float | None:
         """A number of 0 or more, divided by `per`; `None` where there is none."""
@@ -69,14 +84,14 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(f"{name} is not a number: {_short(value)}")
         if isinstance(value, int) and abs(value) > MAX_COUNT:
-            raise self.error(f"{name} is too large: {_short(value)}", hint="is the file damaged?")
+            raise self.error(f"{name} is too large: {_short(value)}")
         if not math.isfinite(value):
             raise self.error(
                 f"{name} is not a finite number: {value}",
                 hint="the tool measured nothing there; measure again, or remove the key",
             )
         if value < 0:
-            raise self.error(f"{name} is below 0: {_short(value)}", hint="is the file damaged?")
+            raise self.error(f"{name} is below 0: {_short(value)}")
         return float(value)
 
     def whole(self, name: str, value: object) -> int:
@@ -85,7 +100,7 @@ class Fields:
         if number != int(number):
             raise self.error(f"{name} is not a whole number: {_short(value)}")
         if number > MAX_COUNT:
-            raise self.error(f"{name} is too large: {_short(value)}", hint="is the file damaged?")
+            raise self.error(f"{name} is too large: {_short(value)}")
         return int(number)
 
 

@@ -39,19 +39,10 @@ def read(document: Document) -> tuple[ImportedMeasurement, ...]:
 
 
 def _workloads(whole: Fields) -> Iterator[ImportedMeasurement]:
-    for number, profile in enumerate(whole.table["profiles"]):
-        fields = _item(whole, "profiles", number, profile)
-        name = fields.inside("profile").table.get("name")
-        for each_number, workload in enumerate(fields.table.get("workloads") or ()):
-            each = _item(fields, "workloads", each_number, workload)
-            yield _measurement(each, label=f"{name}/{each.table.get('name')}")
-
-
-def _item(place: Fields, key: str, number: int, value: object) -> Fields:
-    at = f"{place.at}, " if place.at else ""
-    if not isinstance(value, dict):
-        raise place.error(f"`{key}`, {number} is not a table: {value!r}")
-    return Fields(file=place.file, at=f"{at}`{key}`, {number}", table=value)
+    for profile in whole.items("profiles"):
+        name = profile.inside("profile").table.get("name")
+        for workload in profile.items("workloads"):
+            yield _measurement(workload, label=f"{name}/{workload.table.get('name')}")
 
 
 def _measurement(workload: Fields, *, label: str) -> ImportedMeasurement:

@@ -113,8 +113,11 @@ def test_server_metrics_under_their_full_names() -> None:
 @pytest.mark.parametrize(
     ("changed", "fact"),
     [
-        ({"num_drafts": [series(-5.0)]}, "num_drafts`, series 1, `stats`: `total` is below 0: -5"),
-        ({"num_drafts": ["x"]}, "series 1 is not a table: 'x'"),
+        (
+            {"num_drafts": [series(-5.0)]},
+            "num_drafts`, `series`, 1, `stats`: `total` is below 0: -5",
+        ),
+        ({"num_drafts": ["x"]}, "`series`, 1 is not a table: 'x'"),
         ({"num_accepted_tokens_per_pos": [series(1.0)]}, "no whole number as `position`: ''"),
     ],
 )

@@ -62,6 +62,12 @@ def test_places_of_tables_and_lists() -> None:
         fields(a=[1, -1]).numbers("a")
     with pytest.raises(ImportFileError, match="run 2, `a`: `b` is below 0"):
         fields(a={"b": -1}).inside("a").number("b")
+    with pytest.raises(ImportFileError, match="run 2: `a` is not a list: 1"):
+        fields(a=1).items("a")
+    with pytest.raises(ImportFileError, match="run 2: `a`, 2 is not a table: 7"):
+        fields(a=[{}, 7]).items("a")
+    with pytest.raises(ImportFileError, match="run 2, `a`, 1: `b` is below 0"):
+        fields(a=[{"b": -1}]).items("a")[0].number("b")
     with pytest.raises(ImportFileError, match=r"^`run.json`: `a` is below 0"):
         Fields(file="run.json", table={"a": -1}).number("a")
 

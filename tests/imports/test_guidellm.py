@@ -52,7 +52,7 @@ def test_a_benchmark_without_a_strategy() -> None:
 
 def test_what_is_no_benchmark() -> None:
     message = refused(of_json(report(benchmark(), {"metrics": {}})))
-    assert message == "`run.json`: benchmark 2: is no benchmark of GuideLLM"
+    assert message.startswith("`run.json`: benchmark 2: is no benchmark of GuideLLM\nhint: ")
     wrong = benchmark()
     wrong["metrics"]["time_to_first_token_ms"] = spread(float("nan"))
     assert "`successful`: `mean` is not a finite number" in refused(of_json(report(wrong)))

@@ -55,10 +55,13 @@ def test_drafts_that_nobody_counted_and_none() -> None:
     [
         ({**report(), "schema_version": 2}, "`schema_version` is 2, and 1 is known here"),
         ({"schema_version": 1, "profiles": []}, "holds no workload"),
-        ({"schema_version": 1, "profiles": [3]}, "`profiles`, 0 is not a table: 3"),
+        ({"schema_version": 1, "profiles": [3]}, "`profiles`, 1 is not a table: 3"),
         (of_workload(speedup={"loads": [["x"]]}), "`loads` are no lists of numbers"),
         (of_workload(speedup={"loads": [[1e6]]}), "`loads` are no lists of numbers"),
-        (of_workload(concurrency=-1), "`workloads`, 0, `measurement`: `concurrency` is below 0"),
+        (
+            of_workload(concurrency=-1),
+            "`profiles`, 1, `workloads`, 1, `measurement`: `concurrency` is below 0",
+        ),
     ],
 )
 def test_what_is_no_report(data: dict[str, Any], fact: str) -> None:
