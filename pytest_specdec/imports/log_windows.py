@@ -34,11 +34,13 @@ class Drafts:
     """How many drafts a window had: a number, or bounds of it.
 
     Attributes:
+        is_bounded: whether the figures leave no more than `most`.
         per_pos: accepted tokens by position; `None` where more than one such vector is possible.
     """
 
     least: int
     most: int
+    is_bounded: bool = True
     per_pos: tuple[int, ...] | None = None
 
     @property
@@ -50,30 +52,21 @@ def drafts_of(window: Window) -> Drafts | None:
     """The drafts that all figures of the line allow; `None` where they allow none, or tell none."""
     if window.mean_acceptance_length is None:
         return None
-    least, most = _bounds(window)
+    extra = window.mean_acceptance_length - 1
+    accepted, drafted = window.num_accepted_tokens, window.num_draft_tokens
+    positions = len(window.acceptance_rate_per_pos) or 1
+    # A draft may have no token, since those that a grammar forbids are taken off the draft tokens.
+    least = max(1, math.ceil(accepted / (extra + LENGTH_ROUNDING)), math.ceil(drafted / positions))
+    if extra <= LENGTH_ROUNDING:
+        return Drafts(least, max(least, drafted), is_bounded=False)
+    most = math.floor(accepted / (extra - LENGTH_ROUNDING))
     if most - least > MOST_CANDIDATES:
         return Drafts(least, most)
     possible = [number for number in range(least, most + 1) if _is_possible(window, number)]
     if not possible:
         return None
     only = _per_pos(window, possible[0]) if len(possible) == 1 else None
-    return Drafts(possible[0], possible[-1], only)
-
-
-def _bounds(window: Window) -> tuple[int, int]:
-    """By the mean acceptance length, and by all positions drafted at most.
-
-    A draft may have no token: those that a grammar forbids are taken off the draft tokens. So these
-    bound the drafts only where nothing else does.
-    """
-    extra = (window.mean_acceptance_length or 1.0) - 1
-    accepted, drafted = window.num_accepted_tokens, window.num_draft_tokens
-    least, most = max(1, math.ceil(accepted / (extra + LENGTH_ROUNDING))), drafted
-    if extra > LENGTH_ROUNDING:
-        most = math.floor(accepted / (extra - LENGTH_ROUNDING))
-    if window.acceptance_rate_per_pos:
-        least = max(least, math.ceil(drafted / len(window.acceptance_rate_per_pos)))
-    return least, most
+    return Drafts(possible[0], possible[-1], per_pos=only)
 
 
 def _is_possible(window: Window, num_drafts: int) -> bool:
@@ -118,7 +111,9 @@ def together(windows: Sequence[Window], *, label: str) -> ImportedMeasurement:
         least, most = sum(each.least for each in known), sum(each.most for each in known)
         length = 1 + accepted / sum(each.middle for each in known)
         rates = _mean_rates([each for each in windows if each.num_draft_tokens], known)
-        if least == most:
+        if not all(each.is_bounded for each in known):
+            notes += ("where next to nothing was accepted, a log does not tell the drafts",)
+        elif least == most:
             num_drafts = least
             per_pos = _sums([each.per_pos for each in known])
         else:

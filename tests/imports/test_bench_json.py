@@ -66,7 +66,8 @@ def test_several_runs(make: Any) -> None:
 
 
 def test_nothing_drafted() -> None:
-    nothing = dict.fromkeys(DRAFTED, 0) | {"spec_decode_per_position_acceptance_rates": []}
+    nothing: dict[str, Any] = dict.fromkeys(DRAFTED, 0)
+    nothing["spec_decode_per_position_acceptance_rates"] = []
     run = read(of_json({**PLAIN, **nothing}))
     assert (run.acceptance_rate, run.mean_acceptance_length) == (None, None)
     assert run.notes == ("nothing was drafted",)

@@ -32,7 +32,10 @@ from tests.imports import (
 )
 from tests.report.test_flat import RUN
 
-HOSTILE = (None, -1, 0, 1e300, 2**80, math.nan, math.inf, "x", "", True, [], [None], {}, {"a": {}})
+HOSTILE: tuple[Any, ...] = (
+    *(None, -1, 0, 1e300, 2**80, math.nan, math.inf),
+    *("x", "", True, [], [None], {}, {"a": {}}),
+)
 VALUES: dict[str, Any] = {
     "vllm-bench-json": {**test_bench_json.PLAIN, **test_bench_json.DRAFTED},
     "vllm-bench-sweep": [test_bench_sweep.entry(1), test_bench_sweep.entry(2)],

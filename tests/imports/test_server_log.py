@@ -113,6 +113,7 @@ def test_nothing_accepted_and_nothing_drafted() -> None:
     none = none.replace("50.0%", "0.0%").replace("2.50", "1.00")
     run = read(document(none))
     assert (run.acceptance_rate, run.mean_acceptance_length, run.num_drafts) == (0.0, 1.0, None)
+    assert run.notes == ("where next to nothing was accepted, a log does not tell the drafts",)
     undrafted = none.replace("300 tokens", "0 tokens").replace("0.0%", "nan%")
     run = read(document(undrafted))
     assert (run.acceptance_rate, run.mean_acceptance_length) == (None, None)
