@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_specdec.errors import SpecdecError
+from pytest_specdec.errors import ConfigError, SpecdecError
 from pytest_specdec.imports.formats import FORMATS, Measurements, import_file
 from pytest_specdec.report.action_benchmark import action_benchmark_json
 from pytest_specdec.report.flat import flat_json
@@ -66,6 +66,7 @@ def add_import(subparsers: Subparsers) -> None:
 
 def import_(options: argparse.Namespace) -> int:
     """Reads FILE and prints its measurements."""
+    _check(options)
     _write(import_file(options.file, format_name=options.format, before=options.before), options)
     return 0
 
@@ -83,6 +84,7 @@ def add_export(subparsers: Subparsers) -> None:
 
 def export(options: argparse.Namespace) -> int:
     """Reads a session's `report.json` and prints the speculative engine's measurements."""
+    _check(options)
     _write(import_file(options.report, format_name="session-report"), options)
     return 0
 
@@ -94,10 +96,18 @@ def _add_better(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--better",
         choices=("bigger", "smaller"),
-        default="bigger",
         help="which figures github-action-benchmark gets: a file of it has one direction "
         "(default: bigger)",
     )
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuses an option that would do nothing."""
+    if options.better is not None and options.to != "github-action-benchmark":
+        raise ConfigError(
+            f"`--better` does nothing with `--to {options.to}`",
+            hint="leave it out, or add `--to github-action-benchmark`",
+        )
 
 
 def _write(measurements: Measurements, options: argparse.Namespace) -> None:
@@ -107,7 +117,7 @@ def _write(measurements: Measurements, options: argparse.Namespace) -> None:
     elif options.to == "json":
         text = measurements_json(measurements)
     else:
-        text = action_benchmark_json(measurements, better=options.better)
+        text = action_benchmark_json(measurements, better=options.better or "bigger")
     sys.stdout.write(text)
     for note in dict.fromkeys(note for each in measurements for note in each.notes):
         sys.stderr.write(f"note: {note}\n")

@@ -73,6 +73,8 @@ def test_bad_input_is_one_error(tmp_path: Path, scrapes: tuple[str, str], capsys
         ["import", scrapes[0], "--before", scrapes[1]],
         ["import", scrapes[0], "--format", "none"],
         ["export", scrapes[0], "--to", "flat"],
+        ["import", scrapes[0], "--better", "smaller"],
+        ["export", scrapes[0], "--to", "flat", "--better", "bigger"],
     ):
         assert main(arguments) == 2
         out, err = capsys.readouterr()

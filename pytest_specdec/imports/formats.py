@@ -125,6 +125,7 @@ def _named(name: str, document: Document) -> Format:
         if document.rows is None and document.seems_json:
             return format_of(document)
         raise ImportFileError(
-            f"`{document.name}` is not `{name}`", hint="leave `--format` out to have it told"
+            f"`{document.name}` is not `{name}`",
+            hint="`pytest-specdec import` tells a format by the content, if none is named",
         )
     return FORMATS[name]
