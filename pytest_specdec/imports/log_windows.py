@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_specdec.imports.imported import ImportedMeasurement
 
@@ -42,10 +42,6 @@ class Drafts:
     most: int
     is_bounded: bool = True
     per_pos: tuple[int, ...] | None = None
-
-    @property
-    def middle(self) -> float:
-        return (self.least + self.most) / 2
 
 
 def drafts_of(window: Window) -> Drafts | None:
@@ -98,36 +94,42 @@ def _per_pos(window: Window, num_drafts: int) -> tuple[int, ...] | None:
 
 
 def together(windows: Sequence[Window], *, label: str) -> ImportedMeasurement:
-    """The sum over all windows, in tokens; lengths by their drafts."""
-    accepted = sum(window.num_accepted_tokens for window in windows)
-    drafted = sum(window.num_draft_tokens for window in windows)
-    drafts = [drafts_of(window) for window in windows if window.num_draft_tokens]
-    known = [each for each in drafts if each is not None]
-    notes: tuple[str, ...] = ()
-    if len(windows) > 1:
-        notes = (f"the sum of {len(windows)} lines of the log",)
-    num_drafts = length = rates = per_pos = None
-    if len(known) == len(drafts) and known:
-        least, most = sum(each.least for each in known), sum(each.most for each in known)
-        length = 1 + accepted / sum(each.middle for each in known)
-        rates = _mean_rates([each for each in windows if each.num_draft_tokens], known)
-        if not all(each.is_bounded for each in known):
-            notes += ("where next to nothing was accepted, a log does not tell the drafts",)
-        elif least == most:
-            num_drafts = least
-            per_pos = _sums([each.per_pos for each in known])
-        else:
-            notes += (f"rounded figures leave between {least} and {most} drafts possible",)
-    return ImportedMeasurement(
+    """The sum over all windows, in tokens; lengths and rates where the drafts are sure enough."""
+    drafted = [window for window in windows if window.num_draft_tokens]
+    whole = ImportedMeasurement(
         label=label,
-        num_drafts=num_drafts,
-        num_draft_tokens=drafted,
-        num_accepted_tokens=accepted,
-        mean_acceptance_length=length,
-        acceptance_rate_per_pos=rates,
-        num_accepted_tokens_per_pos=per_pos,
-        notes=notes,
+        num_draft_tokens=sum(window.num_draft_tokens for window in windows),
+        num_accepted_tokens=sum(window.num_accepted_tokens for window in windows),
+        notes=(f"the sum of {len(windows)} lines of the log",) if len(windows) > 1 else (),
     )
+    drafts = [each for window in drafted if (each := drafts_of(window)) is not None]
+    if not drafts or len(drafts) < len(drafted):
+        return whole
+    return _with_drafts(whole, drafted, drafts)
+
+
+def _with_drafts(
+    whole: ImportedMeasurement, windows: Sequence[Window], drafts: Sequence[Drafts]
+) -> ImportedMeasurement:
+    least, most = sum(each.least for each in drafts), sum(each.most for each in drafts)
+    accepted = whole.num_accepted_tokens or 0
+    low, high = 1 + accepted / most, 1 + accepted / least
+    if high - low > 2 * LENGTH_ROUNDING:
+        note = (
+            f"the log leaves between {least} and {most} drafts possible, and so a mean acceptance "
+            f"length between {low:.2f} and {high:.2f}"
+        )
+        return replace(whole, notes=(*whole.notes, note))
+    whole = replace(
+        whole,
+        mean_acceptance_length=1 + accepted / ((least + most) / 2),
+        acceptance_rate_per_pos=_mean_rates(windows, drafts),
+    )
+    if least == most and all(each.is_bounded for each in drafts):
+        per_pos = _sums([each.per_pos for each in drafts])
+        return replace(whole, num_drafts=least, num_accepted_tokens_per_pos=per_pos)
+    note = f"the log leaves {least} or more drafts possible"
+    return replace(whole, notes=(*whole.notes, note))
 
 
 def _mean_rates(windows: Sequence[Window], drafts: Sequence[Drafts]) -> tuple[float, ...] | None:
@@ -135,9 +137,9 @@ def _mean_rates(windows: Sequence[Window], drafts: Sequence[Drafts]) -> tuple[fl
     lengths = {len(window.acceptance_rate_per_pos) for window in windows}
     if len(lengths) != 1 or 0 in lengths:
         return None
-    whole = sum(each.middle for each in drafts)
+    middles = [(each.least + each.most) / 2 for each in drafts]
     return tuple(
-        sum(rate * each.middle for rate, each in zip(rates, drafts, strict=True)) / whole
+        sum(rate * middle for rate, middle in zip(rates, middles, strict=True)) / sum(middles)
         for rates in zip(*(window.acceptance_rate_per_pos for window in windows), strict=True)
     )
 

@@ -104,7 +104,7 @@ def test_figures_that_leave_several_numbers_of_drafts() -> None:
     assert (run.num_drafts, run.num_accepted_tokens_per_pos) == (None, None)
     assert run.mean_acceptance_length == pytest.approx(1.03, abs=0.005)
     assert run.acceptance_rate_per_pos == (0.031,)
-    assert run.notes == ("rounded figures leave between 740 and 754 drafts possible",)
+    assert run.notes == ("the log leaves 740 or more drafts possible",)
 
 
 def test_nothing_accepted_and_nothing_drafted() -> None:
@@ -113,11 +113,28 @@ def test_nothing_accepted_and_nothing_drafted() -> None:
     none = none.replace("50.0%", "0.0%").replace("2.50", "1.00")
     run = read(document(none))
     assert (run.acceptance_rate, run.mean_acceptance_length, run.num_drafts) == (0.0, 1.0, None)
-    assert run.notes == ("where next to nothing was accepted, a log does not tell the drafts",)
+    assert run.notes == ("the log leaves 100 or more drafts possible",)
     undrafted = none.replace("300 tokens", "0 tokens").replace("0.0%", "nan%")
     run = read(document(undrafted))
     assert (run.acceptance_rate, run.mean_acceptance_length) == (None, None)
     assert run.notes == ("nothing was drafted",)
+
+
+def test_a_length_that_lines_leave_open_is_not_made_up() -> None:
+    none = (
+        "SpecDecoding metrics: Mean acceptance length: 1.00, Accepted throughput: 0.00 tokens/s, "
+        "Drafted throughput: 12.00 tokens/s, Accepted: 0 tokens, Drafted: 120 tokens, "
+        "Per-position acceptance rate: 0.000, 0.000, 0.000, Avg Draft acceptance rate: 0.0%\n"
+    )
+    run = read(document(NEWEST + none))
+    assert (run.num_draft_tokens, run.num_accepted_tokens) == (420, 150)
+    assert run.acceptance_rate == 150 / 420
+    assert (run.num_drafts, run.mean_acceptance_length) == (None, None)
+    assert run.acceptance_rate_per_pos is None
+    assert run.notes[1] == (
+        "the log leaves between 140 and 220 drafts possible, and so a mean acceptance length "
+        "between 1.68 and 2.07"
+    )
 
 
 def test_v0_tells_the_sum_since_the_start() -> None:
