@@ -5,6 +5,7 @@
     |   `-- ModelError          a model folder is missing, or target and draft do not fit together
     |-- WorkloadError           a `.jsonl` workload cannot be read
     |-- StoredBaselineError     a file under `baselines/` cannot be read, or an update is refused
+    |-- RecordingError          a recording cannot be read or written, or is not of what is asked
     |-- HardwareError           the accelerator a profile or an option asks for is not here
     |-- ImportFileError         what another tool wrote cannot be read as a measurement
     `-- EngineError             an engine did not do what it was asked
@@ -13,7 +14,8 @@
         |-- EngineDied          the engine's process ended
         |-- EngineTimeout       the engine fell silent, or takes longer than it may
         |-- RequestRefused      vLLM does not take a request; the engine goes on
-        `-- CircumstanceUnsupported  the engine cannot be brought there; it goes on
+        |-- CircumstanceUnsupported  the engine cannot be brought there; it goes on
+        `-- NotRecorded         the engine was not asked this when its answers were recorded
 
 and one warning, `InconclusiveWarning`.
 
@@ -55,6 +57,10 @@ class StoredBaselineError(SpecdecError):
     """A file under `baselines/` cannot be read, or an update is refused."""
 
 
+class RecordingError(SpecdecError):
+    """A recording cannot be read or written, or is not of what is asked of it."""
+
+
 class HardwareError(SpecdecError):
     """The accelerator that a profile or an option asks for is not here."""
 
@@ -89,6 +95,10 @@ class RequestRefused(EngineError):
 
 class CircumstanceUnsupported(EngineError):
     """The engine cannot be brought under a circumstance that a workload names."""
+
+
+class NotRecorded(EngineError):
+    """The engine was not asked this when its answers were recorded."""
 
 
 # After one of these no engine of the pair can be asked again; a refused request is not among them.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_specdec.engines import asides
 from pytest_specdec.engines.passes import EngineOf, Passes
-from pytest_specdec.engines.protocol import Watch
+from pytest_specdec.engines.protocol import IsDecided, Watch
 from pytest_specdec.engines.taken import Taken
 from pytest_specdec.errors import FATAL, EngineError
 from pytest_specdec.generation import ROLES, Role, RunPair
@@ -20,7 +20,6 @@ from pytest_specdec.profile import Profile
 from pytest_specdec.workload import Workload
 
 ABBA: tuple[Role, ...] = ("baseline", "speculative", "speculative", "baseline")
-IsDecided = Callable[[Workload, RunPair], bool]
 
 
 def _never(_workload: Workload, _runs: RunPair) -> bool:

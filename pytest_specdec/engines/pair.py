@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pytest_specdec.engines.loads import IsDecided, Loads
+from pytest_specdec.engines.loads import Loads
 from pytest_specdec.engines.passes import Passes
 from pytest_specdec.engines.process import ProcessEngine
-from pytest_specdec.engines.protocol import Engine, EngineFacts, Watch
+from pytest_specdec.engines.protocol import Engine, EngineFacts, IsDecided, Watch
 from pytest_specdec.errors import FATAL, EngineDied, EngineUnavailable, SpecdecError
-from pytest_specdec.generation import ROLES, Pass, Role, RunPair
+from pytest_specdec.generation import ROLES, Pass, Role, RunPair, TokenScore
 from pytest_specdec.model_files import check_folder, check_vocabulary
 from pytest_specdec.observer import Observer
 from pytest_specdec.profile import Profile
@@ -150,6 +150,19 @@ class EnginePair:
             SpecdecError: what kept the engine from answering.
         """
         return self._passes.control(workload, prompts, concurrency=concurrency)
+
+    def score(
+        self,
+        workload: Workload,  # noqa: ARG002  # all that are asked about share the engine
+        prompt_token_ids: Sequence[int],
+        token_ids: Sequence[int],
+    ) -> tuple[TokenScore, ...]:
+        """Tokens of an answer under the baseline engine's own distribution; not kept.
+
+        Raises:
+            SpecdecError: what kept the engine from scoring.
+        """
+        return self.engine("baseline").score(prompt_token_ids, token_ids)
 
     def close(self) -> None:
         """Ends both engines and all they started."""

@@ -1,16 +1,19 @@
-"""What every engine can do, whatever runs it. Floor 1."""
+"""What every engine, and every pair of them, can do, whatever runs it. Floor 1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pytest_specdec.generation import Pass, Role, TokenScore
-from pytest_specdec.workload import Prompt
+from pytest_specdec.errors import SpecdecError
+from pytest_specdec.generation import Pass, Role, RunPair, TokenScore
+from pytest_specdec.workload import Prompt, Workload
 
 Progress = Callable[[Mapping[str, int]], None]
 """Told `num_finished` requests and `num_output_tokens` while an engine generates."""
+IsDecided = Callable[[Workload, RunPair], bool]
+"""Whether a workload's passes so far are enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,4 +76,62 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Ends the engine and all it started. May be called again."""
+        ...
+
+
+class Pair(Protocol):
+    """Both engines of a profile, or what they once said: `EnginePair`, or `RecordedPair`."""
+
+    @property
+    def versions(self) -> Mapping[str, str | None]:
+        """Of vLLM and what is under it; empty before they are known."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[Role, EngineFacts]:
+        """What each loaded engine is."""
+        ...
+
+    @property
+    def num_starts(self) -> Mapping[Role, int]:
+        """Engine starts in this session."""
+        ...
+
+    @property
+    def failure(self) -> SpecdecError | None:
+        """What ended the engines before their time, if anything did."""
+        ...
+
+    def plan(self, workloads: Iterable[Workload], *, is_decided: IsDecided | None = None) -> None:
+        """Names the workloads that will be asked for, and who says when passes are enough."""
+        ...
+
+    def check_models(self) -> None:
+        """Refuses what is missing, without starting anything."""
+        ...
+
+    def start(self) -> None:
+        """Starts what takes long to start. Cheap to call again."""
+        ...
+
+    def engine(self, role: Role) -> Engine:
+        """The loaded engine of that role."""
+        ...
+
+    def run(self, workload: Workload) -> RunPair:
+        """Both engines' runs over a workload; taken once."""
+        ...
+
+    def control(self, workload: Workload, prompts: Sequence[Prompt], *, concurrency: int) -> Pass:
+        """The baseline engine's answers once more, in a batch of another kind."""
+        ...
+
+    def score(
+        self, workload: Workload, prompt_token_ids: Sequence[int], token_ids: Sequence[int]
+    ) -> tuple[TokenScore, ...]:
+        """Tokens of an answer under the baseline engine's own distribution."""
+        ...
+
+    def close(self) -> None:
+        """Ends both engines and all they started."""
         ...
