@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_specdec.engines.pair import EnginePair
-    from pytest_specdec.engines.protocol import Engine
+    from pytest_specdec.engines.protocol import Engine, Pair
     from pytest_specdec.generation import RunPair
     from pytest_specdec.profile_gate import ProfileGate
     from pytest_specdec.stored_baseline import StoredBaseline
@@ -38,20 +37,20 @@ def specdec_profile(request: pytest.FixtureRequest) -> ProfileGate:
 
 
 @pytest.fixture(scope="session")
-def engine_pair(specdec_profile: ProfileGate) -> EnginePair:
-    """Both engines of the profile, started on first use and once."""
+def engine_pair(specdec_profile: ProfileGate) -> Pair:
+    """Both engines of the profile, started on first use and once; or their recording."""
     return specdec_profile.pair
 
 
 @pytest.fixture
-def baseline_engine(engine_pair: EnginePair) -> Engine:
+def baseline_engine(engine_pair: Pair) -> Engine:
     """The loaded target model without speculation."""
     with message_only():
         return engine_pair.engine("baseline")
 
 
 @pytest.fixture
-def speculative_engine(engine_pair: EnginePair) -> Engine:
+def speculative_engine(engine_pair: Pair) -> Engine:
     """The loaded target model with speculation."""
     with message_only():
         return engine_pair.engine("speculative")

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from pytest_specdec.baseline_store import BaselineStore
 from pytest_specdec.engines.pair import EnginePair
-from pytest_specdec.engines.protocol import Watch
+from pytest_specdec.engines.protocol import Pair, Watch
+from pytest_specdec.engines.recorded import RecordedPair
 from pytest_specdec.errors import SpecdecError
-from pytest_specdec.hardware import hardware_for
+from pytest_specdec.hardware import Hardware, hardware_for
 from pytest_specdec.kinds import KINDS
 from pytest_specdec.known_defects import check_known_names
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile, Profiles, read_profiles
 from pytest_specdec.profile_gate import ProfileGate
+from pytest_specdec.recorder import Recorder
 from pytest_specdec.table import Place
 
 
@@ -31,6 +33,7 @@ class Gate:
             check or a kind that there is not.
         HardwareError: a profile's accelerator is not here.
         StoredBaselineError: a stored baseline cannot be read.
+        RecordingError: a recording to be judged cannot be read, or none can be written.
     """
 
     def __init__(self, options: Options, *, watch: Watch) -> None:
@@ -43,18 +46,14 @@ class Gate:
         store = BaselineStore(options.baselines_folder)
         self.profiles: dict[str, ProfileGate] = {}
         for profile in profiles:
-            hardware = hardware_for(profile)
+            hardware, pair = _pair(options, profile, watch)
             self.profiles[profile.name] = ProfileGate(
                 profile=profile,
                 hardware=hardware,
                 stored=store.load(hardware.key, profile.name),
-                pair=EnginePair(
-                    profile,
-                    python=options.python,
-                    log_folder=options.report_folder / "logs",
-                    watch=watch,
-                ),
+                pair=pair,
                 options=options,
+                recorder=_recorder(options, profile, hardware),
             )
 
     def profile(self, name: str) -> ProfileGate:
@@ -68,6 +67,23 @@ class Gate:
         """Ends all engines."""
         for each in self.profiles.values():
             each.pair.close()
+
+
+def _pair(options: Options, profile: Profile, watch: Watch) -> tuple[Hardware, Pair]:
+    """What a profile is judged by, and the hardware under it: engines here, or a recording."""
+    if options.replay_folder is not None:
+        recorded = RecordedPair(profile, options.replay_folder)
+        return recorded.hardware, recorded
+    hardware, logs = hardware_for(profile), options.report_folder / "logs"
+    return hardware, EnginePair(profile, python=options.python, log_folder=logs, watch=watch)
+
+
+def _recorder(options: Options, profile: Profile, hardware: Hardware) -> Recorder | None:
+    if options.record_folder is None:
+        return None
+    recorder = Recorder(folder=options.record_folder, profile=profile, hardware=hardware)
+    recorder.check()
+    return recorder
 
 
 def _chosen(options: Options, profiles: Profiles) -> list[Profile]:

@@ -246,6 +246,9 @@ class TokenScore:
     argmax_logprob: float
     top_logprobs: tuple[float, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self, dict_factory=_written)
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TokenScore:
         return cls(

@@ -16,6 +16,10 @@ import pytest
 
 UPDATE_CHOICES = ("all", "new")
 INCONCLUSIVE_CHOICES = ("fail", "warn")
+RECORDINGS = {
+    "record": "folder for recordings of what the engines say, to be judged again without them",
+    "replay": "folder of recordings to judge again, without engines and without a GPU",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,9 @@ class Options:
         inconclusive: what such a verdict does; `None`: it fails a gate and skips elsewhere.
         strict_baselines: whether stored workloads that no test asks for fail a test of their own.
         is_ci: whether this is a CI environment.
+        record_folder: where recordings of this session go, if anywhere.
+        replay_folder: where recordings are that are judged again, without engines.
+        is_on_recordings: whether the command line, rather than the ini file, names one of them.
     """
 
     is_gpu: bool
@@ -49,11 +56,15 @@ class Options:
     inconclusive: Literal["fail", "warn"] | None
     strict_baselines: bool
     is_ci: bool
+    record_folder: Path | None = None
+    replay_folder: Path | None = None
+    is_on_recordings: bool = False
 
     @property
     def is_explicit(self) -> bool:
         """Whether an option, rather than a suite's mere presence, asks for engines."""
-        return self.is_gpu or bool(self.profile_names) or self.update is not None
+        is_asked = self.is_gpu or self.is_on_recordings or self.update is not None
+        return is_asked or bool(self.profile_names)
 
     @property
     def is_strict(self) -> bool:
@@ -76,6 +87,7 @@ class Options:
             given = config.getoption(option)
             return str(given if given is not None else config.getini(ini))
 
+        recordings = {name: root / each for name, each in _recordings(config).items()}
         return cls(
             is_gpu=config.getoption("specdec_gpu"),
             update=config.getoption("update_baselines"),
@@ -91,6 +103,9 @@ class Options:
             strict_baselines=config.getoption("specdec_strict_baselines_option")
             or config.getini("specdec_strict_baselines"),
             is_ci=os.environ.get("CI", "").lower() not in {"", "0", "false"},
+            record_folder=recordings.get("record"),
+            replay_folder=recordings.get("replay"),
+            is_on_recordings=bool(_given(config)),
         )
 
 
@@ -159,6 +174,14 @@ def add_options(parser: pytest.Parser) -> None:
             help=f"{meaning} (ini: specdec_{name})",
         )
         parser.addini(f"specdec_{name}", f"{meaning}; relative to rootdir", default=default)
+    for name, meaning in RECORDINGS.items():
+        group.addoption(
+            f"--specdec-{name}",
+            dest=f"specdec_{name}_option",
+            metavar="DIR",
+            help=f"{meaning} (ini: specdec_{name})",
+        )
+        parser.addini(f"specdec_{name}", f"{meaning}; relative to rootdir", default="")
     parser.addini("specdec_config", "the file that holds the profiles", default="specdec.toml")
     parser.addini(
         "specdec_suites",
@@ -166,6 +189,24 @@ def add_options(parser: pytest.Parser) -> None:
         type="args",
         default=["suites"],
     )
+
+
+def _given(config: pytest.Config) -> dict[str, str]:
+    """The folders of recordings that the command line names."""
+    named = {name: config.getoption(f"specdec_{name}_option") for name in RECORDINGS}
+    return {name: str(folder) for name, folder in named.items() if folder}
+
+
+def _recordings(config: pytest.Config) -> dict[str, str]:
+    """The folders of recordings: those of the command line, or else those of the ini file."""
+    ini = {name: str(config.getini(f"specdec_{name}")) for name in RECORDINGS}
+    named = _given(config) or {name: folder for name, folder in ini.items() if folder}
+    if len(named) > 1:
+        raise pytest.UsageError(
+            "`--specdec-record` and `--specdec-replay` contradict each other: what is replayed is "
+            "recorded already\nhint: leave one of them out"
+        )
+    return named
 
 
 def _update_mode(value: str) -> str:

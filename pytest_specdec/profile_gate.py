@@ -5,14 +5,16 @@ Each thing is done once however many tests ask.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pytest_specdec.assessment import Assessment, Subject, assess
 from pytest_specdec.baseline_update import refusals, stored_workload
 from pytest_specdec.catalogue import Limits, workload_checks
 from pytest_specdec.checks.evidence import IdentityRules
-from pytest_specdec.engines.pair import EnginePair
+from pytest_specdec.engines.asked import Asked
+from pytest_specdec.engines.protocol import Pair
+from pytest_specdec.engines.recorded import RecordedPair
 from pytest_specdec.errors import FATAL, EngineError, SpecdecError
 from pytest_specdec.expected import Expected
 from pytest_specdec.generation import ROLES, RunPair
@@ -21,6 +23,7 @@ from pytest_specdec.measurement import measure
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
 from pytest_specdec.profile_verdicts import ProfileVerdicts
+from pytest_specdec.recorder import Recorder
 from pytest_specdec.report.facts import Update
 from pytest_specdec.stored_baseline import StoredBaseline
 from pytest_specdec.stored_numbers import StoredNumbers
@@ -31,13 +34,19 @@ from pytest_specdec.workload import Metric, Workload
 
 @dataclass
 class ProfileGate:
-    """One profile's share of the gate."""
+    """One profile's share of the gate.
+
+    Attributes:
+        pair: both engines, or their recording.
+        recorder: writes what they say; `None` where nobody asks for that.
+    """
 
     profile: Profile
     hardware: Hardware
     stored: StoredBaseline | None
-    pair: EnginePair
+    pair: Pair
     options: Options
+    recorder: Recorder | None = None
     _assessments: dict[str, Assessment] = field(default_factory=dict)
     _refused: dict[str, str] = field(default_factory=dict)
     _untold: dict[str, SpecdecError] = field(default_factory=dict)
@@ -98,7 +107,8 @@ class ProfileGate:
             rules = IdentityRules(
                 level=self.profile.identity, near_tie_nats=self.profile.tolerances.near_tie_nats
             )
-            witness = Witness(pair=self.pair, workload=workload, runs=runs, rules=rules)
+            asked = Asked(self.pair, workload)
+            witness = Witness(asked=asked, workload=workload, runs=runs, rules=rules)
             self._assessments[workload.name] = assess(
                 workload,
                 runs,
@@ -108,6 +118,8 @@ class ProfileGate:
                 identity=rules,
                 is_near=witness.is_near,
             )
+            if self.recorder is not None:
+                self.recorder.write(workload, runs, asked.answers, self.pair)
         return self._assessments[workload.name]
 
     def gated(self, workload: Workload) -> tuple[Metric, ...]:
@@ -196,6 +208,7 @@ class ProfileGate:
                 f"{each}: numbers of other hardware are not mixed into one file"
                 for each in self.stored_numbers.hardware_differences
             ),
+            *self._left_out(assessment),
             *refusals(
                 findings=[
                     str(each).partition("\n")[0]
@@ -214,6 +227,21 @@ class ProfileGate:
             ),
         )
 
+    @property
+    def recorded(self) -> RecordedPair | None:
+        """The recording that is judged; `None` where engines run."""
+        return self.pair if isinstance(self.pair, RecordedPair) else None
+
+    def _left_out(self, assessment: Assessment) -> Iterator[str]:
+        """Numbers to be stored have all passes; a recording may have been stopped before."""
+        if self.recorded is None:
+            return
+        if not self.recorded.header(assessment.workload).is_whole(assessment.runs):
+            yield (
+                "the recording was stopped when its verdict was sure; record with "
+                "`--update-baselines` beside `--specdec-record`, which takes all passes"
+            )
+
     def update(self) -> Update:
         """Writes what was measured to the stored baseline, as far as it may be."""
         stored_now = [
@@ -222,7 +250,12 @@ class ProfileGate:
         refused = {each.workload.name: self.refusals(each) for each in stored_now}
         accepted = {
             each.workload.name: stored_workload(
-                each.measurement, self.stored_numbers.provenance(self.pair.versions, each.runs)
+                each.measurement,
+                self.stored_numbers.provenance(
+                    self.pair.versions,
+                    each.runs,
+                    recorded=self.recorded.header(each.workload) if self.recorded else None,
+                ),
             )
             for each in stored_now
             if not refused[each.workload.name]

@@ -175,6 +175,12 @@ class GateSession:
                 f"baselines: {_relative(folder, self._config)}"
                 + ("" if each.stored else f" ({_elsewhere(each)})")
             )
+        for verb, path in (
+            ("recorded to", self.options.record_folder),
+            ("replayed from", self.options.replay_folder),
+        ):
+            if path is not None and lines:
+                lines.append(f"specdec: {verb}: {_relative(path, self._config)}")
         return lines
 
     def finish(self, *, is_complete: bool) -> bool:
@@ -214,8 +220,15 @@ class GateSession:
             if len(self.reports) > 1 and lines:
                 yield f"profile {report.profile.name}"
             yield from lines
+        yield from self._unanswered()
         if any(report.workloads for report in self.reports):
             yield f"report: {_relative(self.report_path, self._config)}"
+
+    def _unanswered(self) -> Iterator[str]:
+        """What the checks would have asked an engine, and its recording does not know."""
+        for recorded in (each.recorded for each in self.profile_gates()):
+            for name, count in recorded.unanswered.items() if recorded else ():
+                yield f"{name}: questions about differing answers not in the recording: {count}"
 
     def close(self) -> None:
         """Ends what is left, in whatever way the session ended."""

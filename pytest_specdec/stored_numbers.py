@@ -18,6 +18,7 @@ from pytest_specdec.generation import RunPair
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
+from pytest_specdec.recording import Header
 from pytest_specdec.report.facts import Update
 from pytest_specdec.stored_baseline import Provenance, StoredBaseline, StoredWorkload
 from pytest_specdec.workload import Workload
@@ -68,12 +69,23 @@ class StoredNumbers:
         mode = self.options.update
         return mode == "all" or (mode == "new" and self.workload(workload) is None)
 
-    def provenance(self, versions: Mapping[str, str | None], runs: RunPair) -> Provenance:
-        """Where the numbers of these runs are from."""
+    def provenance(
+        self,
+        versions: Mapping[str, str | None],
+        runs: RunPair,
+        *,
+        recorded: Header | None = None,
+    ) -> Provenance:
+        """Where the numbers of these runs are from.
+
+        Args:
+            recorded: what the recording is of that they were read from, if they were.
+        """
+        folder = self.options.config_file.parent
         return Provenance(
             versions=versions,
-            commit=_commit(self.options.config_file.parent),
-            date=datetime.now(UTC).date().isoformat(),
+            commit=recorded.commit if recorded else commit_of(folder),
+            date=recorded.date if recorded else datetime.now(UTC).date().isoformat(),
             num_loads=runs.num_loads,
             num_passes=runs.passes_per_load,
             settings_digest=self.profile.digest,
@@ -113,7 +125,7 @@ class StoredNumbers:
         return BaselineStore(self.options.baselines_folder)
 
 
-def _commit(folder: Path) -> str | None:
+def commit_of(folder: Path) -> str | None:
     """The commit of the project whose suites ran; `None` outside version control."""
     try:
         answer = subprocess.run(

@@ -19,8 +19,8 @@ from pytest_specdec.checks.evidence import (
     Rescored,
 )
 from pytest_specdec.checks.identity import Divergence, compare, distinct_answers
-from pytest_specdec.engines.pair import EnginePair
-from pytest_specdec.errors import EngineError
+from pytest_specdec.engines.asked import Asked
+from pytest_specdec.errors import EngineError, NotRecorded
 from pytest_specdec.generation import Generation, Pass, RunPair, TokenScore
 from pytest_specdec.workload import Prompt, Workload
 
@@ -40,25 +40,33 @@ def other_concurrency(concurrency: int, num_prompts: int) -> int | None:
 class Witness:
     """The baseline engine, on one workload's divergences."""
 
-    pair: EnginePair
+    asked: Asked
     workload: Workload
     runs: RunPair
     rules: IdentityRules
     _together: Pass | None = None
     _alone: dict[str, Generation] = field(default_factory=dict)
+    _unrecorded: list[str] = field(default_factory=list)
 
     def evidence(self, divergence: Divergence) -> Evidence | None:
         """What the engine says of both tokens; `None` when it cannot be asked."""
         prompt = self.workload.prompt(divergence.baseline.prompt_id)
+        self._unrecorded = []
         try:
             context, candidates = self._candidates(divergence)
+        except NotRecorded as error:
+            self._unrecorded.append(str(error))
+            context, candidates = (), (None, None)
         except EngineError:
             return None
+        controls = self._controls(prompt, divergence)
+        rescored = self._rescored(prompt) if self.rules.level == "near-tie" else None
         return Evidence(
             context="".join(score.text for score in context[-CONTEXT_TOKENS:]),
             candidates=candidates,
-            controls=self._controls(prompt, divergence),
-            rescored=self._rescored(prompt) if self.rules.level == "near-tie" else None,
+            controls=controls,
+            rescored=rescored,
+            unrecorded=tuple(dict.fromkeys(self._unrecorded)),
         )
 
     def is_near(self, answer: Generation) -> bool:
@@ -98,6 +106,8 @@ class Witness:
                 found = compare(first, again)
                 position = None if found is None else found.position
                 controls.append(Control(batch=batch, position=position))
+        except NotRecorded as error:
+            self._unrecorded.append(str(error))
         except EngineError:
             return None
         return tuple(controls)
@@ -108,11 +118,11 @@ class Witness:
         concurrency = other_concurrency(self.workload.concurrency, len(prompts))
         if concurrency is not None:
             if self._together is None:
-                self._together = self.pair.control(self.workload, prompts, concurrency=concurrency)
+                self._together = self.asked.control(prompts, concurrency=concurrency)
             batch = f"all {len(prompts)} prompts, {concurrency} in flight"
             yield batch, self._together.generation(prompt.id)
         if prompt.id not in self._alone and len(self._alone) < NUM_ALONE:
-            again = self.pair.control(self.workload, (prompt,), concurrency=1)
+            again = self.asked.control((prompt,), concurrency=1)
             self._alone[prompt.id] = again.generation(prompt.id)
         if prompt.id in self._alone:
             yield "the prompt alone", self._alone[prompt.id]
@@ -139,8 +149,11 @@ class Witness:
         is_masked = bool(applied(prompt.request, MASKS))
         try:
             return tuple(self._gap(divergence) if is_masked else self._gaps(answer))
+        except NotRecorded as error:
+            self._unrecorded.append(str(error))
         except EngineError:
-            return None
+            pass
+        return None
 
     def _gaps(self, answer: Generation) -> Iterator[Gap]:
         for position, score in enumerate(self._score(answer, answer.token_ids)):
@@ -165,4 +178,4 @@ class Witness:
             )
 
     def _score(self, answer: Generation, token_ids: Sequence[int]) -> Sequence[TokenScore]:
-        return self.pair.engine("baseline").score(answer.prompt_token_ids, token_ids)
+        return self.asked.score(answer.prompt_token_ids, token_ids)

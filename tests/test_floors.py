@@ -16,13 +16,14 @@ PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
     "request_fields sql_tables table workload",
-    1: "engines engines.asides engines.loads engines.pair engines.passes engines.pipe "
-    "engines.process engines.protocol engines.taken engines.worker_process hardware "
-    "imports imports.aiperf imports.bench_json imports.bench_sweep imports.bench_text "
-    "imports.document imports.fields imports.formats imports.golden imports.guidellm "
-    "imports.imported imports.log_windows imports.measurements imports.offline "
-    "imports.per_request imports.prometheus imports.scrape imports.server_log "
-    "imports.session_report known_defects model_files observer profile",
+    1: "engines engines.asides engines.asked engines.loads engines.pair engines.passes "
+    "engines.pipe engines.process engines.protocol engines.recorded engines.taken "
+    "engines.worker_process hardware imports imports.aiperf imports.bench_json "
+    "imports.bench_sweep imports.bench_text imports.document imports.fields imports.formats "
+    "imports.golden imports.guidellm imports.imported imports.log_windows "
+    "imports.measurements imports.offline imports.per_request imports.prometheus "
+    "imports.scrape imports.server_log imports.session_report known_defects model_files "
+    "observer profile recording recording_file",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
     "checks.evidence checks.finding checks.honoured checks.honoured_content checks.honoured_length "
@@ -30,13 +31,13 @@ FLOORS = {
     "checks.refused checks.replay checks.sql checks.sql_names checks.sql_rules "
     "checks.sql_statements checks.sql_text checks.structured_outputs checks.triage "
     "checks.validity measurement speedup trail witness",
-    3: "assessment baseline_store baseline_update catalogue e_process expected explain family "
-    "floors judge_acceptance judge_distribution judge_speedup kinds looks statistics "
+    3: "assessment baseline_store baseline_update catalogue comparison e_process expected explain "
+    "family floors judge_acceptance judge_distribution judge_speedup kinds looks statistics "
     "stored_baseline verdict",
-    4: "report report.action_benchmark report.facts report.flat report.json_file "
-    "report.measurements report.summary",
-    5: "cli fixtures gate options plugin profile_gate profile_report profile_verdicts progress "
-    "session stored_entries stored_numbers suite",
+    4: "report report.action_benchmark report.comparison report.facts report.flat "
+    "report.json_file report.measurements report.summary",
+    5: "cli compare fixtures gate options plugin profile_gate profile_report profile_verdicts "
+    "progress recorder session stored_entries stored_numbers suite",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.

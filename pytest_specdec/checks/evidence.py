@@ -91,12 +91,14 @@ class Evidence:
             `None` for an answer that has ended.
         controls: what the control run did; `None` where none was made.
         rescored: the speculative engine's answers, each once; `None` where they were not rescored.
+        unrecorded: what was not asked when the runs were recorded, so that nobody knows.
     """
 
     context: str
     candidates: tuple[TokenScore | None, TokenScore | None]
     controls: tuple[Control, ...] | None = None
     rescored: tuple[Rescored, ...] | None = None
+    unrecorded: tuple[str, ...] = ()
 
     @property
     def margin_nats(self) -> float | None:

@@ -44,6 +44,10 @@ UNASKED = (
 )
 RESCORED = "rescored by the baseline engine: every token is its best one or a near tie"
 PENALISED = "near ties cannot be told under a penalty; take it out of the prompt to see the margin"
+UNRECORDED = (
+    "what is asked about a difference follows from the settings and the code of then: record again "
+    "with `--specdec-record`"
+)
 UNSCORED = "an answer is rescored with one token to spare in `max_model_len`; lower `max_tokens`"
 
 
@@ -95,6 +99,9 @@ def triage(
     elif rules.level == "near-tie" and rescored is None:
         facts.append("the whole answer could not be rescored")
         hint = UNSCORED
+    if evidence is not None and evidence.unrecorded:
+        facts += [f"not asked when this was recorded: {each}" for each in evidence.unrecorded]
+        hint = None if is_accepted else UNRECORDED
     finding = Finding(kind=kind, prompt_id=prompt.id, facts=tuple(facts), hint=hint)
     return Triage(finding=finding, is_accepted=is_accepted)
 
@@ -141,7 +148,7 @@ def _differences(
         f"prompt on line {prompt.line} of its workload; {divergence.where} differ first at token "
         f"{divergence.position} (answers of {lengths})"
     )
-    if evidence is not None:
+    if evidence is not None and any(evidence.candidates):
         yield f"after: {evidence.context!r}"
     candidates = (None, None) if evidence is None else evidence.candidates
     yield f"first: {_token(own, candidates[0])}"
