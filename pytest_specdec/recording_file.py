@@ -96,6 +96,8 @@ def _lines(path: Path) -> Iterator[Line]:
 def _object(path: Path, number: int, row: bytes) -> Mapping[str, Any]:
     try:
         value = loads(row.decode())
+    except UnicodeDecodeError:
+        raise unreadable(path, f"line {number} is not UTF-8") from None
     except JsonError as error:
         raise unreadable(path, f"line {number} is not JSON: {error.fact}") from None
     if not isinstance(value, dict):
@@ -126,7 +128,7 @@ def _refusing(path: Path) -> Iterator[None]:
         raise RecordingError(f"no recording: `{path}`", hint=RECORD_AGAIN) from None
     except EOFError:
         raise unreadable(path, "it was cut short") from None
-    except (OSError, zlib.error, UnicodeDecodeError) as error:
+    except (OSError, zlib.error) as error:
         raise unreadable(path, _reason(error)) from None
     except KeyError as error:
         raise unreadable(path, f"key {error} is missing") from None

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from pytest_specdec.engines.loads import ABBA
 from tests.fake_engine.project import FAST, Project, Result
+from tests.plugin.recorded import RECORD, REPLAY, edit, read, recording, without_engines
 
 EXACT = {"id": "one", "content": "ANSWER: " + "abc" * 12}
 TWO = {"id": "two", "content": "ANSWER: 123456789" + "abc" * 9}
@@ -21,13 +19,6 @@ REFUSED = {"id": "no", "min_p": 0.1, "expect": {"refused": True}}
 JSON = {"id": "json", "content": "ANSWER: {}", "expect": {"json_schema": {"type": "object"}}}
 DIVERGE = {"prompt": "789abc", "at": 10}
 NEAR = {"identity": "near-tie"}
-RECORD, REPLAY = "--specdec-record=rec", "--specdec-replay=rec"
-Edit = Callable[[list[dict[str, Any]]], Any]
-
-
-def without_engines(project: Project) -> Project:
-    """From now on, starting an engine is an error."""
-    return project.file("fake-python", "#!/bin/sh\nexit 1\n")
 
 
 def told(result: Result) -> Any:
@@ -50,24 +41,6 @@ def check_same(recorded: Result, again: Result) -> None:
     assert again.messages == recorded.messages
     assert again.exit_code == recorded.exit_code
     assert told(again) == told(recorded)
-
-
-def recording(project: Project, workload: str = "code", profile: str = "fast") -> Path:
-    return project.folder / "rec" / profile / f"{workload}.jsonl.gz"
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-
-
-def edit(path: Path, change: Edit) -> None:
-    """Changes a file's lines and closes it again as it should be."""
-    *lines, _ = read(path)
-    change(lines)
-    rows = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
-    digest = hashlib.sha256(b"".join(rows)).hexdigest()
-    end = json.dumps({"what": "end", "sha256": digest}).encode()
-    path.write_bytes(gzip.compress(b"".join(rows) + end))
 
 
 def known(project: Project, defect: Mapping[str, str]) -> Project:

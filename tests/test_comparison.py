@@ -1,0 +1,211 @@
+"""Two recordings beside each other: what is told of them, and what they are refused for."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_specdec.compare import add_compare
+from pytest_specdec.engines.asked import Answers
+from pytest_specdec.engines.protocol import EngineFacts
+from pytest_specdec.errors import RecordingError
+from pytest_specdec.generation import RunPair
+from pytest_specdec.hardware import Hardware
+from pytest_specdec.recording import Header, Recording
+from pytest_specdec.recording_file import read_recording, write_recording
+from pytest_specdec.workload import Workload
+from tests.said import completion, drafts, generation, pair, prompt, walk, workload
+
+CPU = Hardware(device="cpu", name="A CPU", count=2, facts={"cores": 2})
+PROFILE = {"device": "cpu", "model": "org/m", "engine_args": {}, "num_blocks": 1, "num_loads": 1}
+ASKED = workload(prompt("one"), prompt("two"), prompt("drawn", temperature=1))
+
+
+def header(vllm: str = "0.31.0", **facts: Any) -> Header:
+    versions = {"vllm": vllm, "torch": "2.13.0"}
+    config = facts.pop("config", {"max_num_seqs": 16})
+    engine = EngineFacts(versions=versions, load_s=1.5, config=config)
+    return Header(
+        **{
+            "pytest_specdec": "0.1.0",
+            "recorded_at": "2026-01-02T03:04:05+00:00",
+            "commit": None,
+            "profile": PROFILE,
+            "hardware": CPU,
+            "versions": versions,
+            "engines": {"baseline": engine, "speculative": engine},
+            "num_starts": {"baseline": 1, "speculative": 1},
+            **facts,
+        }
+    )
+
+
+def runs(
+    *, two: tuple[int, ...] = (5, 6), plain: tuple[int, ...] = (5, 6), wall_s: float = 1.0
+) -> RunPair:
+    """Two passes of each engine; `two` is the speculative answer to the second prompt, `plain` the
+    baseline engine's, and `wall_s` the time of the speculative passes."""
+    baseline = [generation("one"), generation("two", plain), generation("drawn", (1, 2))]
+    counted = {"drafts": drafts(2, 1), "step_tokens": (2,)}
+    speculative = [
+        generation(name, ids, **counted)
+        for name, ids in (("one", (5, 6)), ("two", two), ("drawn", (3, 4)))
+    ]
+    return pair(
+        [walk(*baseline, wall_s=2.0)] * 2,
+        [walk(*speculative, drafts=drafts(2, 1), wall_s=wall_s)] * 2,
+    )
+
+
+def write(
+    folder: Path, of: Header, said: RunPair, *, asked: Workload = ASKED, profile: str = "fast"
+) -> None:
+    recording = Recording(header=of, workload=asked, runs=said, answers=Answers())
+    write_recording(folder / profile, recording)
+
+
+def compared(tmp_path: Path) -> int:
+    """The exit status of comparing the folders `a` and `b`."""
+    parser = argparse.ArgumentParser()
+    add_compare(parser.add_subparsers())
+    options = parser.parse_args(["compare", str(tmp_path / "a"), str(tmp_path / "b")])
+    status: int = options.run(options)
+    return status
+
+
+def cells(line: str) -> list[str]:
+    """A line of the table, column by column."""
+    return re.split(" {2,}", line)
+
+
+def test_nothing_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / name, header(), runs())
+    assert compared(tmp_path) == 0
+    *told, head, row = capsys.readouterr().out.splitlines()
+    assert told == [
+        "profile fast",
+        "A: 2026-01-02; vLLM 0.31.0, torch 2.13.0; A CPU, 2 cores",
+        "B: 2026-01-02; vLLM 0.31.0, torch 2.13.0; A CPU, 2 cores",
+    ]
+    assert cells(head) == [
+        "workload",
+        "greedy answers that differ: baseline / speculative",
+        "acceptance rate A / B",
+        "mean acceptance length A / B",
+        "speedup A / B",
+    ]
+    figures = ["0.375 / 0.375", "2.500 / 2.500", "2.000 / 2.000"]
+    assert cells(row) == ["code", "0 of 2 / 0 of 2", *figures]
+
+
+def test_all_that_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "a", header(), runs())
+    gpu = Hardware(device="cpu", name="Another", count=4, facts={"cores": 4})
+    new = header(
+        "0.32.0",
+        hardware=gpu,
+        profile={**PROFILE, "engine_args": {"dtype": "float32"}},
+        config={"max_num_seqs": 16, "async": True},
+    )
+    write(tmp_path / "b", new, runs(two=(5, 7), plain=(8, 6), wall_s=0.5))
+    assert compared(tmp_path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    figures = ["0.375 / 0.375", "2.500 / 2.500", "2.000 / 4.000"]
+    assert cells(lines[4]) == ["code", "1 of 2 / 1 of 2", *figures]
+    assert lines[5:] == [
+        "code: baseline answers differ: two at token 0",
+        "code: speculative answers differ: two at token 1",
+        "vllm: 0.31.0 -> 0.32.0",
+        "cores: 2 -> 4",
+        "engine_args: {} -> {'dtype': 'float32'}",
+        "baseline engine: async: - -> True",
+        "speculative engine: async: - -> True",
+        "the hardware differs: speedups say nothing of the versions",
+    ]
+
+
+def test_many_answers_that_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"p{number}" for number in range(10)]
+    asked = workload(*map(prompt, names))
+    for folder, token in (("a", 1), ("b", 2)):
+        said = walk(*(generation(name, (token,)) for name in names))
+        write(tmp_path / folder, header(), pair([said], [said]), asked=asked)
+    compared(tmp_path)
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if "baseline answers" in each]
+    assert line.endswith("p6 at token 0, p7 at token 0, and 2 more")
+
+
+def test_the_further_answers_are_compared_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, token in (("a", 6), ("b", 7)):
+        said = walk(generation(others=(completion((5, token)),)))
+        write(tmp_path / folder, header(), pair([said], [said]), asked=workload(prompt(n=2)))
+    compared(tmp_path)
+    assert "code: baseline answers differ: one at token 1" in capsys.readouterr().out
+
+
+def test_other_prompts_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "a", header(), runs())
+    other = replace(ASKED, prompts=(prompt("one", max_tokens=8), *ASKED.prompts[1:]), concurrency=2)
+    write(tmp_path / "b", header(), runs(two=(9, 9)), asked=other)
+    compared(tmp_path)
+    *_, row, note = capsys.readouterr().out.splitlines()
+    assert cells(row)[:2] == ["code", "- / -"]
+    assert note == (
+        "code: not comparable: `concurrency` was 1 and is 2; prompts were changed, added or taken "
+        "out: one"
+    )
+
+
+def test_what_only_one_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / name, header(), runs())
+    write(tmp_path / "a", header(), runs(), asked=replace(ASKED, name="old"))
+    write(tmp_path / "b", header(), runs(), asked=replace(ASKED, name="new"))
+    write(tmp_path / "a", header(), runs(), profile="before")
+    compared(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert "old: not comparable: only in A" in lines
+    assert "new: not comparable: only in B" in lines
+    (row,) = [line for line in lines if line.startswith("old ")]
+    assert "0.375 / -" in row
+    assert lines[-1] == "profiles only in A: before"
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=f"no folder of recordings: {tmp_path / 'a'}\nhint: "):
+        compared(tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/file").touch()
+    with pytest.raises(RecordingError, match=f"no recordings in: {tmp_path / 'a'}\nhint: record a"):
+        compared(tmp_path)
+    write(tmp_path / "a", header(), runs(), profile="old")
+    write(tmp_path / "b", header(), runs(), profile="new")
+    with pytest.raises(
+        RecordingError, match=r"no profile is in both .*\nhint: .* A: old; in B: new"
+    ):
+        compared(tmp_path)
+    write(tmp_path / "b", header(), runs(), profile="old")
+    path = tmp_path / "b/old/code.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:99])
+    with pytest.raises(RecordingError, match=f"recording `{path}` cannot be read: it was cut"):
+        compared(tmp_path)
+
+
+def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
+    write(tmp_path, header(config={"limit": float("inf")}), runs())
+    read = read_recording(tmp_path / "fast/code.jsonl.gz")
+    assert read.runs == runs()
+    assert read.header == header(config={"limit": "Infinity"})
+    assert read.workload.digest == ASKED.digest
+    assert read.workload.prompts == tuple(replace(each, line=2) for each in ASKED.prompts)
+    before = (tmp_path / "fast/code.jsonl.gz").read_bytes()
+    write(tmp_path, read.header, read.runs)
+    assert (tmp_path / "fast/code.jsonl.gz").read_bytes() == before
