@@ -1,4 +1,5 @@
-"""The whole plugin on real engines: record, gate again, and two ways of being interrupted."""
+"""The whole plugin on real engines: store, gate, judge the recording of that, and two ways of being
+interrupted."""
 
 from __future__ import annotations
 
@@ -121,15 +122,31 @@ def test_a_first_session_records(folder: Path, recorded: str) -> None:
     assert profile["update"]["rows"]
 
 
-def test_the_next_session_gates_against_it(folder: Path, recorded: str) -> None:
+@pytest.fixture(scope="module")
+def gated(folder: Path, recorded: str) -> Mapping[str, Any]:
+    """What the next session reported, which gates and is recorded."""
     before = stored_files(folder)
     assert before
-    profile = check_report(folder, gate(folder))
-    verdicts = {each["name"]: each["verdicts"] for each in profile["workloads"]}
+    printed = gate(folder, "--specdec-record=recordings")
+    assert stored_files(folder) == before
+    return check_report(folder, printed)
+
+
+def test_the_next_session_gates_against_it(gated: Mapping[str, Any]) -> None:
+    verdicts = {each["name"]: each["verdicts"] for each in gated["workloads"]}
     acceptance = verdicts["copies"]["acceptance"]
     assert acceptance["kind"] == "passed"
     assert acceptance["now"] == pytest.approx(acceptance["stored"], abs=1e-6)
-    assert stored_files(folder) == before
+
+
+def test_its_recording_is_judged_alike_without_engines(
+    folder: Path, gated: Mapping[str, Any]
+) -> None:
+    printed = gate(folder, "--specdec-replay=recordings", "--specdec-python=./absent")
+    assert "specdec: replayed from: recordings" in printed.splitlines()
+    (again,) = json.loads((folder / ".specdec" / "report.json").read_text())["profiles"]
+    assert again["num_starts"] == {"baseline": 0, "speculative": 0}
+    assert again == {**gated, "num_starts": again["num_starts"]}
 
 
 @pytest.mark.parametrize(
