@@ -5,7 +5,7 @@ Each thing is done once however many tests ask.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pytest_specdec.assessment import Assessment, Subject, assess
@@ -208,7 +208,7 @@ class ProfileGate:
                 f"{each}: numbers of other hardware are not mixed into one file"
                 for each in self.stored_numbers.hardware_differences
             ),
-            *self._left_out(assessment),
+            *(self.recorded.left_out(assessment.workload) if self.recorded else ()),
             *refusals(
                 findings=[
                     str(each).partition("\n")[0]
@@ -231,16 +231,6 @@ class ProfileGate:
     def recorded(self) -> RecordedPair | None:
         """The recording that is judged; `None` where engines run."""
         return self.pair if isinstance(self.pair, RecordedPair) else None
-
-    def _left_out(self, assessment: Assessment) -> Iterator[str]:
-        """Numbers to be stored have all passes; a recording may have been stopped before."""
-        if self.recorded is None:
-            return
-        if not self.recorded.header(assessment.workload).is_whole(assessment.runs):
-            yield (
-                "the recording was stopped when its verdict was sure; record with "
-                "`--update-baselines` beside `--specdec-record`, which takes all passes"
-            )
 
     def update(self) -> Update:
         """Writes what was measured to the stored baseline, as far as it may be."""

@@ -19,7 +19,14 @@ from typing import IO, Any
 
 from pytest_specdec.errors import RecordingError
 from pytest_specdec.json_text import JsonError, loads
-from pytest_specdec.recording import SCHEMA_VERSION, Header, Line, Recording
+from pytest_specdec.recording import Header, Recording
+from pytest_specdec.recording_lines import (
+    SCHEMA_VERSION,
+    Line,
+    header_from_json,
+    lines_of,
+    recording_of,
+)
 
 SUFFIX = ".jsonl.gz"
 END = "end"
@@ -43,7 +50,7 @@ def write_recording(folder: Path, recording: Recording) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with _beside(path) as raw, _compressed(raw) as file:
             digest = hashlib.sha256()
-            for line in recording.lines():
+            for line in lines_of(recording):
                 row = _row(line)
                 digest.update(row)
                 file.write(row)
@@ -63,7 +70,7 @@ def read_header(path: Path) -> Header:
         RecordingError: it cannot be read, or is of another schema.
     """
     with _refusing(path):
-        return Header.from_json(next(_lines(path)))
+        return header_from_json(next(_lines(path)))
 
 
 def read_recording(path: Path) -> Recording:
@@ -73,7 +80,7 @@ def read_recording(path: Path) -> Recording:
         RecordingError: it cannot be read, was cut short or changed, or is of another schema.
     """
     with _refusing(path):
-        return Recording.from_lines(path, _lines(path))
+        return recording_of(path, _lines(path))
 
 
 def _lines(path: Path) -> Iterator[Line]:

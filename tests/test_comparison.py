@@ -21,7 +21,8 @@ from pytest_specdec.recording_file import read_recording, write_recording
 from pytest_specdec.workload import Workload
 from tests.said import completion, drafts, generation, pair, prompt, walk, workload
 
-CPU = Hardware(device="cpu", name="A CPU", count=2, facts={"cores": 2})
+FACTS = {"cores": 2, "instruction_set": "avx2"}
+CPU = Hardware(device="cpu", name="A CPU", count=2, facts=FACTS)
 PROFILE = {"device": "cpu", "model": "org/m", "engine_args": {}, "num_blocks": 1, "num_loads": 1}
 ASKED = workload(prompt("one"), prompt("two"), prompt("drawn", temperature=1))
 
@@ -90,8 +91,8 @@ def test_nothing_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     *told, head, row = capsys.readouterr().out.splitlines()
     assert told == [
         "profile fast",
-        "A: 2026-01-02; vLLM 0.31.0, torch 2.13.0; A CPU, 2 cores",
-        "B: 2026-01-02; vLLM 0.31.0, torch 2.13.0; A CPU, 2 cores",
+        "A: 2026-01-02; vLLM 0.31.0, torch 2.13.0; A CPU, 2 cores, avx2",
+        "B: 2026-01-02; vLLM 0.31.0, torch 2.13.0; A CPU, 2 cores, avx2",
     ]
     assert cells(head) == [
         "workload",
@@ -106,7 +107,7 @@ def test_nothing_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_all_that_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "a", header(), runs())
-    gpu = Hardware(device="cpu", name="Another", count=4, facts={"cores": 4})
+    gpu = Hardware(device="cpu", name="Another", count=4, facts={**FACTS, "cores": 4})
     new = header(
         "0.32.0",
         hardware=gpu,

@@ -23,7 +23,7 @@ FLOORS = {
     "imports.golden imports.guidellm imports.imported imports.log_windows "
     "imports.measurements imports.offline imports.per_request imports.prometheus "
     "imports.scrape imports.server_log imports.session_report known_defects model_files "
-    "observer profile recording recording_file",
+    "observer profile recording recording_file recording_lines",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
     "checks.evidence checks.finding checks.honoured checks.honoured_content checks.honoured_length "

@@ -53,13 +53,17 @@ def test_settings_alone_load_nothing(
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(test_plain=TEST)
-    pytester.makeini("[pytest]\nspecdec_strict_baselines = true\nspecdec_inconclusive = warn\n")
+    pytester.makeini(
+        "[pytest]\nspecdec_strict_baselines = true\nspecdec_inconclusive = warn\n"
+        "specdec_record = recordings\n"
+    )
     result = pytester.runpytest_subprocess(
         *("-p", "pytest_specdec.plugin", "--specdec-strict-baselines"),
         "--specdec-inconclusive=fail",
     )
     result.assert_outcomes(passed=1)
     assert "specdec" not in result.stdout.str().replace(TEST, "")
+    assert not (pytester.path / "recordings").exists()
 
 
 @pytest.mark.parametrize("option", ["--help", "--markers", "--version"])

@@ -69,6 +69,16 @@ class RecordedPair:
         """What the recording of a workload is of."""
         return self._recording(workload).header
 
+    def left_out(self, workload: Workload) -> tuple[str, ...]:
+        """Why a recording is no measure for later ones: numbers to be stored have all passes."""
+        recording = self._recording(workload)
+        if recording.header.is_whole(recording.runs):
+            return ()
+        return (
+            "the recording was stopped when its verdict was sure; record with `--update-baselines` "
+            "beside `--specdec-record`, which takes all passes",
+        )
+
     def plan(self, workloads: Iterable[Workload], *, is_decided: IsDecided | None = None) -> None:
         """Nothing is to be planned: all recorded passes are read."""
 

@@ -17,6 +17,9 @@ from tests.plugin.test_interruptions import wait_until
 
 EXACT = {"id": "one", "content": "ANSWER: " + "abc" * 12}
 TWO = {"id": "two", "content": "ANSWER: 123456789" + "abc" * 9}
+HEADER = (
+    b'{"schema_version": 1, "hardware": {"device": "cpu", "name": "A", "count": 2, "facts": {}}}'
+)
 AGAIN = "hint: record it again with `--specdec-record`, or restore the file"
 
 
@@ -94,7 +97,7 @@ class TestSessions:
         ("key", "change"),
         [
             ("versions", {"vllm": "0.33.0"}),
-            ("hardware", {"device": "cpu", "name": "Another", "count": 2, "facts": {}}),
+            ("hardware", {"device": "gpu", "name": "Another", "count": 2, "facts": {}}),
         ],
     )
     def test_parts_of_two_sessions(self, recorded: Project, key: str, change: Any) -> None:
@@ -131,6 +134,7 @@ class TestSessions:
             (gzip.compress(b"[1]\n"), "line 1 is not a JSON object"),
             (gzip.compress(b"\xff\n"), "line 1 is not UTF-8"),
             (gzip.compress(b'{"schema_version": 1}\n'), "key 'hardware' is missing"),
+            (gzip.compress(HEADER), "key 'instruction_set' is missing"),
             (gzip.compress(b"{}\n"), "`schema_version` is None"),
         ],
     )
