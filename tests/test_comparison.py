@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from pytest_specdec.recording_file import read_recording, write_recording
 from pytest_specdec.workload import Workload
 from tests.said import completion, drafts, generation, pair, prompt, walk, workload
 
-FACTS = {"cores": 2, "instruction_set": "avx2"}
+FACTS: Mapping[str, Any] = {"cores": 2, "instruction_set": "avx2"}
 CPU = Hardware(device="cpu", name="A CPU", count=2, facts=FACTS)
 PROFILE = {"device": "cpu", "model": "org/m", "engine_args": {}, "num_blocks": 1, "num_loads": 1}
 ASKED = workload(prompt("one"), prompt("two"), prompt("drawn", temperature=1))

@@ -59,7 +59,7 @@ def _row(workload: WorkloadComparison) -> tuple[str, ...]:
         ),
         _figures(workload, lambda each: each.acceptance_rate),
         _figures(workload, lambda each: each.mean_acceptance_length),
-        _figures(workload, lambda each: each.speedup and each.speedup.value),
+        _figures(workload, lambda each: each.speedup.value if each.speedup else None),
     )
 
 
