@@ -148,7 +148,7 @@ def _differences(
         f"prompt on line {prompt.line} of its workload; {divergence.where} differ first at token "
         f"{divergence.position} (answers of {lengths})"
     )
-    if evidence is not None and any(evidence.candidates):
+    if evidence is not None and (any(evidence.candidates) or not evidence.unrecorded):
         yield f"after: {evidence.context!r}"
     candidates = (None, None) if evidence is None else evidence.candidates
     yield f"first: {_token(own, candidates[0])}"
