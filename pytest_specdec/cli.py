@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_specdec.compare import add_compare
 from pytest_specdec.errors import ConfigError, SpecdecError
 from pytest_specdec.imports.formats import FORMATS, Measurements, import_file
 from pytest_specdec.report.action_benchmark import action_benchmark_json
@@ -26,7 +27,8 @@ EXPORTS = ("flat", "github-action-benchmark")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand; its exit status."""
     parser = argparse.ArgumentParser(
-        prog="pytest-specdec", description="measurements of speculative decoding, in and out"
+        prog="pytest-specdec",
+        description="measurements of speculative decoding: in, out and side by side",
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in SUBCOMMANDS:
@@ -89,7 +91,7 @@ def export(options: argparse.Namespace) -> int:
     return 0
 
 
-SUBCOMMANDS = (add_import, add_export)
+SUBCOMMANDS = (add_import, add_export, add_compare)
 
 
 def _add_better(parser: argparse.ArgumentParser) -> None:

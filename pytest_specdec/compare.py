@@ -36,12 +36,13 @@ def compare(options: argparse.Namespace) -> int:
             f"no profile is in both `{options.A}` and `{options.B}`",
             hint=f"recorded in A: {', '.join(old)}; in B: {', '.join(new)}",
         )
+    lines: list[str] = []  # all of them, before one is printed: a file may be broken
     for name in both:
-        lines = comparison_lines(compare_profile(name, _recorded(old[name]), _recorded(new[name])))
-        sys.stdout.write("\n".join(lines) + "\n")
+        lines += comparison_lines(compare_profile(name, _recorded(old[name]), _recorded(new[name])))
     for where, names in (("A", old.keys() - new.keys()), ("B", new.keys() - old.keys())):
         if names:
-            sys.stdout.write(f"profiles only in {where}: {', '.join(sorted(names))}\n")
+            lines.append(f"profiles only in {where}: {', '.join(sorted(names))}")
+    sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 

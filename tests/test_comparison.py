@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_specdec.compare import add_compare
+from pytest_specdec.cli import main
 from pytest_specdec.engines.asked import Answers
 from pytest_specdec.engines.protocol import EngineFacts
-from pytest_specdec.errors import RecordingError
 from pytest_specdec.generation import RunPair
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.recording import Header, Recording
@@ -73,11 +71,15 @@ def write(
 
 def compared(tmp_path: Path) -> int:
     """The exit status of comparing the folders `a` and `b`."""
-    parser = argparse.ArgumentParser()
-    add_compare(parser.add_subparsers())
-    options = parser.parse_args(["compare", str(tmp_path / "a"), str(tmp_path / "b")])
-    status: int = options.run(options)
-    return status
+    return main(["compare", str(tmp_path / "a"), str(tmp_path / "b")])
+
+
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is told instead of a comparison."""
+    assert compared(tmp_path) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    return said.err.removeprefix("pytest-specdec: error: ")
 
 
 def cells(line: str) -> list[str]:
@@ -181,24 +183,23 @@ def test_what_only_one_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert lines[-1] == "profiles only in A: before"
 
 
-def test_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match=f"no folder of recordings: {tmp_path / 'a'}\nhint: "):
-        compared(tmp_path)
+def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hint = "hint: record a session with `--specdec-record DIR`, and name that folder\n"
+    assert refused(tmp_path, capsys) == f"no folder of recordings: {tmp_path / 'a'}\n{hint}"
     (tmp_path / "a").mkdir()
     (tmp_path / "a/file").touch()
-    with pytest.raises(RecordingError, match=f"no recordings in: {tmp_path / 'a'}\nhint: record a"):
-        compared(tmp_path)
+    assert refused(tmp_path, capsys) == f"no recordings in: {tmp_path / 'a'}\n{hint}"
     write(tmp_path / "a", header(), runs(), profile="old")
     write(tmp_path / "b", header(), runs(), profile="new")
-    with pytest.raises(
-        RecordingError, match=r"no profile is in both .*\nhint: .* A: old; in B: new"
-    ):
-        compared(tmp_path)
+    assert refused(tmp_path, capsys) == (
+        f"no profile is in both `{tmp_path / 'a'}` and `{tmp_path / 'b'}`\n"
+        "hint: recorded in A: old; in B: new\n"
+    )
     write(tmp_path / "b", header(), runs(), profile="old")
     path = tmp_path / "b/old/code.jsonl.gz"
     path.write_bytes(path.read_bytes()[:99])
-    with pytest.raises(RecordingError, match=f"recording `{path}` cannot be read: it was cut"):
-        compared(tmp_path)
+    told = refused(tmp_path, capsys)
+    assert told.startswith(f"recording `{path}` cannot be read: it was cut short\nhint: record it")
 
 
 def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
