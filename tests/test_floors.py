@@ -27,7 +27,7 @@ FLOORS = {
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
     "checks.evidence checks.finding checks.honoured checks.honoured_content checks.honoured_length "
     "checks.honoured_stop checks.identity checks.json_schema checks.liveness checks.logprobs "
-    "checks.refused checks.replay checks.sql checks.sql_names checks.sql_rules "
+    "checks.refused checks.replay checks.sql checks.sql_names checks.sql_places checks.sql_rules "
     "checks.sql_statements checks.sql_text checks.structured_outputs checks.triage "
     "checks.validity measurement speedup trail witness",
     3: "assessment baseline_store baseline_update catalogue e_process expected explain family "
