@@ -5,6 +5,7 @@
     |   `-- ModelError          a model folder is missing, or target and draft do not fit together
     |-- WorkloadError           a `.jsonl` workload cannot be read
     |-- StoredBaselineError     a file under `baselines/` cannot be read, or an update is refused
+    |-- ReportError             a saved report.json cannot be read, or a report not be written
     |-- HardwareError           the accelerator a profile or an option asks for is not here
     |-- ImportFileError         what another tool wrote cannot be read as a measurement
     `-- EngineError             an engine did not do what it was asked
@@ -53,6 +54,10 @@ class WorkloadError(SpecdecError):
 
 class StoredBaselineError(SpecdecError):
     """A file under `baselines/` cannot be read, or an update is refused."""
+
+
+class ReportError(SpecdecError):
+    """A saved `report.json` cannot be read, or a report cannot be written."""
 
 
 class HardwareError(SpecdecError):

@@ -19,7 +19,7 @@ from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.profile_report import profile_report
 from pytest_specdec.progress import TerminalWatch
 from pytest_specdec.report.facts import ProfileReport
-from pytest_specdec.report.json_file import report_json
+from pytest_specdec.report.json_file import report_data, report_json
 from pytest_specdec.report.summary import summary_lines
 from pytest_specdec.workload import Workload, read_workload
 
@@ -199,7 +199,7 @@ class GateSession:
             for each in self.profile_gates()
         )
         self.report_path.parent.mkdir(parents=True, exist_ok=True)
-        self.report_path.write_text(report_json(self.reports), encoding="utf-8")
+        self.report_path.write_text(report_json(report_data(self.reports)), encoding="utf-8")
         return not any(each.update and each.update.refused for each in self.reports)
 
     @property

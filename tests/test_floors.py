@@ -14,27 +14,28 @@ import pytest_specdec
 
 PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
-    0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
-    "request_fields sql_tables table workload",
+    0: "conditions counters errors expectations generation json_keywords json_schemas "
+    "json_text request_fields sql_tables table workload",
     1: "engines engines.asides engines.loads engines.pair engines.passes engines.pipe "
-    "engines.process engines.protocol engines.taken engines.worker_process hardware "
-    "imports imports.aiperf imports.bench_json imports.bench_sweep imports.bench_text "
+    "engines.process engines.protocol engines.taken engines.worker_process hardware imports "
+    "imports.aiperf imports.bench_json imports.bench_sweep imports.bench_text "
     "imports.document imports.fields imports.formats imports.golden imports.guidellm "
     "imports.imported imports.log_windows imports.measurements imports.offline "
     "imports.per_request imports.prometheus imports.scrape imports.server_log "
     "imports.session_report known_defects model_files observer profile",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
-    "checks.evidence checks.finding checks.honoured checks.honoured_content checks.honoured_length "
-    "checks.honoured_stop checks.identity checks.json_schema checks.liveness checks.logprobs "
-    "checks.refused checks.replay checks.sql checks.sql_names checks.sql_places checks.sql_rules "
-    "checks.sql_statements checks.sql_text checks.structured_outputs checks.triage "
-    "checks.validity measurement speedup trail witness",
+    "checks.evidence checks.finding checks.honoured checks.honoured_content "
+    "checks.honoured_length checks.honoured_stop checks.identity checks.json_schema "
+    "checks.liveness checks.logprobs checks.refused checks.replay checks.sql "
+    "checks.sql_names checks.sql_places checks.sql_rules checks.sql_statements "
+    "checks.sql_text checks.structured_outputs checks.triage checks.validity measurement "
+    "prompt_speedup speedup trail witness",
     3: "assessment baseline_store baseline_update catalogue e_process expected explain family "
     "floors judge_acceptance judge_distribution judge_speedup kinds looks statistics "
     "stored_baseline verdict",
-    4: "report report.action_benchmark report.facts report.flat report.json_file "
-    "report.measurements report.summary",
+    4: "report report.action_benchmark report.divergences report.facts report.flat "
+    "report.json_file report.json_workload report.measurements report.saved report.summary",
     5: "cli fixtures gate options plugin profile_gate profile_report profile_verdicts progress "
     "session stored_entries stored_numbers suite",
 }

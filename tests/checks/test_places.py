@@ -22,7 +22,7 @@ def place(check: str, text: str) -> tuple[int | None, str | None]:
     """Position and pointer of the finding, which holds the answer and whose it is."""
     held = {"regex": {"regex": "ab+"}, "choice": {"choice": ["ab", "c"]}}.get(check)
     declared = replace(
-        prompt(**({} if held is None else {"structured_outputs": held})),
+        prompt() if held is None else prompt(structured_outputs=held),
         json_schema=SCHEMA if check == "json" else None,
         sql=SqlExpectation(dialect="sqlite", ddl=DDL, statement="select")
         if check == "sql"

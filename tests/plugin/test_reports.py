@@ -188,7 +188,7 @@ def again(workloads: list[Any], recorded: Project) -> list[dict[str, Any]]:
 def test_report_json_can_be_judged_again(recorded: Project, settings: dict[str, Any]) -> None:
     result = recorded.fake(**settings).run("suites")
     (of_profile,) = result.report["profiles"]
-    assert result.report["schema_version"] == 1
+    assert result.report["schema_version"] == 2
     assert [each["name"] for each in of_profile["workloads"]] == ["code", "story"]
     assert again(of_profile["workloads"], recorded) == [
         {
@@ -222,7 +222,9 @@ def test_one_pair_of_passes_is_null_where_json_has_no_number(project: Project) -
 
 def test_another_folder_for_the_report(recorded: Project) -> None:
     result = recorded.run("suites", "--specdec-report=out/gate")
-    assert "report: out/gate/report.json" in result.section
+    assert (
+        "report: out/gate/report.json" in result.section
+    )
     assert {path.name for path in (recorded.folder / "out/gate/logs").iterdir()} == {
         "fast-baseline.log",
         "fast-speculative.log",
