@@ -39,7 +39,7 @@ FLOORS = {
     "report.markdown report.measurements report.page report.page_workload report.saved "
     "report.summary report.told",
     5: "cli fixtures gate options plugin profile_gate profile_report profile_verdicts progress "
-    "report_files session stored_entries stored_numbers suite",
+    "report_command report_files session stored_entries stored_numbers suite",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.
