@@ -18,6 +18,7 @@ from pytest_specdec.imports.formats import FORMATS, Measurements, import_file
 from pytest_specdec.report.action_benchmark import action_benchmark_json
 from pytest_specdec.report.flat import flat_json
 from pytest_specdec.report.measurements import measurements_json
+from pytest_specdec.report_command import add_report
 
 # What `add_subparsers` returns has no public name.
 Subparsers = Any
@@ -91,7 +92,7 @@ def export(options: argparse.Namespace) -> int:
     return 0
 
 
-SUBCOMMANDS = (add_import, add_export, add_compare)
+SUBCOMMANDS = (add_import, add_export, add_compare, add_report)
 
 
 def _add_better(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@
     |-- WorkloadError           a `.jsonl` workload cannot be read
     |-- StoredBaselineError     a file under `baselines/` cannot be read, or an update is refused
     |-- RecordingError          a recording cannot be read or written, or is not of what is asked
+    |-- ReportError             a saved report.json cannot be read, or a report not be written
     |-- HardwareError           the accelerator a profile or an option asks for is not here
     |-- ImportFileError         what another tool wrote cannot be read as a measurement
     `-- EngineError             an engine did not do what it was asked
@@ -59,6 +60,10 @@ class StoredBaselineError(SpecdecError):
 
 class RecordingError(SpecdecError):
     """A recording cannot be read or written, or is not of what is asked of it."""
+
+
+class ReportError(SpecdecError):
+    """A saved `report.json` cannot be read, or a report cannot be written."""
 
 
 class HardwareError(SpecdecError):

@@ -87,5 +87,10 @@ def quoted(text: str, limit: int = MAX_SHOWN) -> str:
 
 def pointer(path: Iterable[str | int]) -> str:
     """A JSON pointer (RFC 6901) in backticks, or `the root`."""
-    parts = [str(part).replace("~", "~0").replace("/", "~1") for part in path]
-    return "`/" + "/".join(parts) + "`" if parts else "the root"
+    bare = bare_pointer(path)
+    return f"`{bare}`" if bare else "the root"
+
+
+def bare_pointer(path: Iterable[str | int]) -> str:
+    """The pointer itself; empty for the root."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)

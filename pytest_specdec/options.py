@@ -35,7 +35,7 @@ class Options:
         config_file: `specdec.toml`.
         suite_folders: where `.jsonl` files are workloads.
         baselines_folder: where stored baselines lie.
-        report_folder: where `report.json` and the engines' logs go.
+        report_folder: where the reports and the engines' logs go.
         inconclusive: what such a verdict does; `None`: it fails a gate and skips elsewhere.
         strict_baselines: whether stored workloads that no test asks for fail a test of their own.
         is_ci: whether this is a CI environment.
@@ -165,7 +165,7 @@ def add_options(parser: pytest.Parser) -> None:
     for name, default, meaning in (
         ("python", sys.executable, "interpreter that has vLLM; pytest's own need not"),
         ("baselines", "baselines", "folder of the stored baselines"),
-        ("report", ".specdec", "folder for report.json and the engines' logs"),
+        ("report", ".specdec", "folder for the reports and the engines' logs"),
     ):
         group.addoption(
             f"--specdec-{name}",

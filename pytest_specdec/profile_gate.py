@@ -24,7 +24,7 @@ from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
 from pytest_specdec.profile_verdicts import ProfileVerdicts
 from pytest_specdec.recorder import Recorder
-from pytest_specdec.report.facts import Update
+from pytest_specdec.report.facts import NOT_REACHED, Update
 from pytest_specdec.stored_baseline import StoredBaseline
 from pytest_specdec.stored_numbers import StoredNumbers
 from pytest_specdec.verdict import Outcome, Verdict, outcome
@@ -167,6 +167,15 @@ class ProfileGate:
             if not isinstance(error, FATAL):
                 self._refused[workload.name] = str(error).partition("\n")[0]
             raise
+
+    def not_run(self, asked_for: Iterable[Workload]) -> Mapping[str, str]:
+        """Why those that have no numbers have none, by name."""
+        failure = str(self.pair.failure).partition("\n")[0] if self.pair.failure else None
+        return {
+            each.name: self._refused.get(each.name) or failure or NOT_REACHED
+            for each in asked_for
+            if each.name not in self._assessments
+        }
 
     @property
     def assessments(self) -> tuple[Assessment, ...]:

@@ -30,6 +30,7 @@ def profile_report(
         for each in gate.assessments
         if (stored := gate.stored_numbers.workload(each.workload)) is not None
     ]
+    unused = gate.stored_numbers.unused(asked_for.keys())
     return ProfileReport(
         profile=gate.profile,
         hardware=gate.hardware,
@@ -44,9 +45,11 @@ def profile_report(
         failure=None if gate.pair.failure is None else str(gate.pair.failure),
         is_changed=any(each.settings_digest != gate.profile.digest for each in provenances),
         workloads=[_workload_report(gate, each) for each in gate.assessments],
-        unused=gate.stored_numbers.unused(asked_for.keys()),
+        unused=unused,
         untested=untested(gate.profile.known_defects, _tests(gate, asked_for.values())),
         update=update,
+        not_run=gate.not_run(asked_for.values()),
+        is_unused_failing=gate.options.strict_baselines and bool(unused),
     )
 
 
@@ -66,6 +69,7 @@ def _workload_report(gate: ProfileGate, assessment: Assessment) -> WorkloadRepor
     stored = gate.stored_numbers.workload(workload)
     is_comparable = stored is not None and stored.digest == rate.workload_digest
     expected = [*_expected_outcomes(gate, assessment)]
+    refusals = gate.refusals(assessment)
     return WorkloadReport(
         assessment=assessment,
         verdicts=gate.verdicts(workload),
@@ -80,9 +84,16 @@ def _workload_report(gate: ProfileGate, assessment: Assessment) -> WorkloadRepor
             stored=stored.acceptance.rate if stored and is_comparable else None,
             drop=gate.profile.tolerances.acceptance_rate_drop,
         ),
-        is_stored_now=gate.stored_numbers.is_stored_now(workload) and not gate.refusals(assessment),
+        is_stored_now=gate.stored_numbers.is_stored_now(workload) and not refusals,
+        not_stored=refusals,
         # Of what is not timed they disturb nothing.
         disturbances=gate.judging.disturbances(assessment.runs) if workload.gated else (),
+        stored=stored if is_comparable else None,
+        failing=[
+            each
+            for each in gate.gated(workload)
+            if gate.outcome(assessment, each).kind in ("fail", "xpass")
+        ],
     )
 
 

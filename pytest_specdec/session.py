@@ -19,8 +19,9 @@ from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.profile_report import profile_report
 from pytest_specdec.progress import TerminalWatch
 from pytest_specdec.report.facts import ProfileReport
-from pytest_specdec.report.json_file import report_json
+from pytest_specdec.report.json_file import report_data
 from pytest_specdec.report.summary import summary_lines
+from pytest_specdec.report_files import add_step_summary, remove_reports, write_reports
 from pytest_specdec.workload import Workload, read_workload
 
 SIGTERM_EXIT_STATUS = 128 + signal.SIGTERM
@@ -41,6 +42,8 @@ class GateSession:
         self._old_handler: Any = None
         self.asked_for: dict[str, dict[str, Workload]] = {}
         self.reports: tuple[ProfileReport, ...] = ()
+        self._report_paths: tuple[Path, ...] = ()
+        self._step_summary: str | None = None
         self.options = Options.from_pytest_config(config)
         # Each worker of pytest-xdist is a session of its own, and would start engines of its own.
         self._is_xdist_worker = hasattr(config, "workerinput")
@@ -122,8 +125,8 @@ class GateSession:
                 gate.pair.check_models()
                 gate.plan(planned[gate.profile.name], num_profiles=len(planned))
             self._old_handler = signal.signal(signal.SIGTERM, _exit_on_sigterm)
-            # An older session's report must not be taken for one of this session.
-            self.report_path.unlink(missing_ok=True)
+            # An older session's reports must not be taken for those of this session.
+            remove_reports(self.options.report_folder)
             gates[0].pair.start()
         except EngineUnavailable as error:
             if self.options.is_explicit or self.options.is_strict:
@@ -184,7 +187,7 @@ class GateSession:
         return lines
 
     def finish(self, *, is_complete: bool) -> bool:
-        """Ends the engines, stores numbers where that is asked for, and writes `report.json`.
+        """Ends the engines, stores numbers where that is asked for, and writes the reports.
 
         Args:
             is_complete: whether the session ran to its end; only then are numbers stored.
@@ -204,14 +207,10 @@ class GateSession:
             )
             for each in self.profile_gates()
         )
-        self.report_path.parent.mkdir(parents=True, exist_ok=True)
-        self.report_path.write_text(report_json(self.reports), encoding="utf-8")
+        data = report_data(self.reports)
+        self._report_paths = write_reports(data, self.options.report_folder)
+        self._step_summary = add_step_summary(data)
         return not any(each.update and each.update.refused for each in self.reports)
-
-    @property
-    def report_path(self) -> Path:
-        """Where `report.json` is written."""
-        return self.options.report_folder / "report.json"
 
     def summary(self) -> Iterator[str]:
         """The lines of the terminal's summary section; none when nothing ran."""
@@ -222,7 +221,10 @@ class GateSession:
             yield from lines
         yield from self._unanswered()
         if any(report.workloads for report in self.reports):
-            yield f"report: {_relative(self.report_path, self._config)}"
+            paths = (_relative(each, self._config) for each in self._report_paths)
+            yield f"report: {', '.join(paths)}"
+            if self._step_summary is not None:
+                yield self._step_summary
 
     def _unanswered(self) -> Iterator[str]:
         """What the checks would have asked an engine, and its recording does not know."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_specdec.cli import main
-from pytest_specdec.report.json_file import report_json
+from pytest_specdec.report.json_file import report_data, report_json
 from tests.imports.test_prometheus import EARLY, LATE
 from tests.report.reported import profile_report
 
@@ -28,7 +28,7 @@ def scrapes(tmp_path: Path) -> tuple[str, str]:
 @pytest.fixture
 def report(tmp_path: Path) -> str:
     path = tmp_path / "report.json"
-    path.write_text(report_json([profile_report()]))
+    path.write_text(report_json(report_data([profile_report()])))
     return str(path)
 
 

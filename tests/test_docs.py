@@ -4,6 +4,7 @@ that there is not."""
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,12 +25,13 @@ PACKAGE = ROOT / "pytest_specdec"
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
 # What a kind is given to, and the place of it among the arguments.
 MAKERS = {"Finding": None, "_finding": 0, "not_honoured": 0, "SqlDefect": 0, "Unresolved": None}
-# Kinds that are told on: those of types, and of the exceptions among the makers.
+# Kinds that are told on: those of types, of the exceptions among the makers, and of a saved report.
 TYPED = {*get_args(Kind), *get_args(DistributionKind)} - {"passed", "failed"}
 ELSEWHERE = {
     "triage.py: kind",
     "sql.py: defect.kind",
     "sql.py: error.kind",
+    "told.py: data['kind']",
     "judge_distribution.py: 'distribution' if verdict.kind == 'failed' else verdict.kind",
 }
 REFUSED_BY = {"refused by {dialect}": {"refused by sqlite", "refused by duckdb"}}
@@ -159,6 +161,15 @@ def test_every_check_has_a_heading() -> None:
 
 def test_every_circumstance_is_told() -> None:
     assert set(rows("checks.md", "circumstance")) == {*CIRCUMSTANCES, "N-in-flight"}
+
+
+@pytest.mark.parametrize(
+    ("heading", "part"), [("key of a profile", "profile_report"), ("key of a workload", "workload")]
+)
+def test_every_key_of_a_report_is_told(heading: str, part: str) -> None:
+    schema = json.loads((PACKAGE / "report/report.schema.json").read_text(encoding="utf-8"))
+    said = rows("reports.md", heading)
+    assert sorted(said) == sorted(schema["$defs"][part]["properties"])
 
 
 def test_the_reference_is_up_to_date() -> None:

@@ -26,18 +26,22 @@ FLOORS = {
     "observer profile recording recording_file recording_lines",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
-    "checks.evidence checks.finding checks.honoured checks.honoured_content checks.honoured_length "
-    "checks.honoured_stop checks.identity checks.json_schema checks.liveness checks.logprobs "
-    "checks.refused checks.replay checks.sql checks.sql_names checks.sql_rules "
-    "checks.sql_statements checks.sql_text checks.structured_outputs checks.triage "
-    "checks.validity measurement speedup trail witness",
-    3: "assessment baseline_store baseline_update catalogue comparison e_process expected explain "
-    "family floors judge_acceptance judge_distribution judge_speedup kinds looks statistics "
-    "stored_baseline verdict",
-    4: "report report.action_benchmark report.comparison report.facts report.flat "
-    "report.json_file report.measurements report.summary",
+    "checks.evidence checks.finding checks.honoured checks.honoured_content "
+    "checks.honoured_length checks.honoured_stop checks.identity checks.json_schema "
+    "checks.liveness checks.logprobs checks.refused checks.replay checks.sql checks.sql_names "
+    "checks.sql_places checks.sql_rules checks.sql_statements checks.sql_text "
+    "checks.structured_outputs checks.triage checks.validity measurement prompt_speedup "
+    "speedup trail witness",
+    3: "assessment baseline_store baseline_update catalogue comparison e_process expected "
+    "explain family floors judge_acceptance judge_distribution judge_speedup kinds looks "
+    "statistics stored_baseline verdict",
+    4: "report report.action_benchmark report.charts report.comparison report.divergences "
+    "report.excerpt report.facts report.flat report.html report.json_file "
+    "report.json_workload report.markdown report.measurements report.page "
+    "report.page_workload report.saved report.summary report.told",
     5: "cli compare fixtures gate options plugin profile_gate profile_report profile_verdicts "
-    "progress recorder session stored_entries stored_numbers suite",
+    "progress recorder report_command report_files session stored_entries stored_numbers "
+    "suite",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.

@@ -13,7 +13,7 @@ from pytest_specdec.cli import main
 from pytest_specdec.imports.formats import FORMATS
 from pytest_specdec.imports.imported import ImportedMeasurement
 from pytest_specdec.report.flat import flat
-from pytest_specdec.report.json_file import report_json
+from pytest_specdec.report.json_file import report_data, report_json
 from tests.report.reported import profile_report
 from tests.report.test_flat import RUN
 from tests.test_docs import rows
@@ -32,7 +32,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, content in FILES:
         Path(name).write_text(content, encoding="utf-8")
     Path(".specdec").mkdir()
-    Path(".specdec/report.json").write_text(report_json([profile_report()]), encoding="utf-8")
+    Path(".specdec/report.json").write_text(
+        report_json(report_data([profile_report()])), encoding="utf-8"
+    )
 
 
 def test_the_examples_are_found() -> None:

@@ -11,6 +11,7 @@ HEAVY = (
     "torch",
     "scipy",
     "numpy",
+    "jinja2",
     "jsonschema",
     "sqlglot",
     "pytest_specdec.gate",

@@ -37,6 +37,7 @@ def ended_badly(prompt: Prompt, generation: Generation) -> Finding | None:
             f"before them: {quoted(text.rstrip()[-60:])}",
             hint="bound the whitespace in the grammar, or see whether the baseline engine does "
             "the same",
+            position=len(text) - num_trailing,
         )
     if not text.strip():
         return _finding(
@@ -58,6 +59,7 @@ def spoiled(prompt: Prompt, generation: Generation) -> Finding | None:
             prompt,
             f"the text holds `{special.group()}` at character {special.start()}",
             f"around it: {around(text, special.start())}",
+            position=special.start(),
         )
     if text.lstrip().startswith("```"):
         return _finding(
@@ -106,5 +108,11 @@ def _size(generation: Generation) -> str:
     return f"{len(generation.token_ids)} tokens"
 
 
-def _finding(kind: str, prompt: Prompt, *facts: str, hint: str | None = None) -> Finding:
-    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, hint=hint)
+def _finding(
+    kind: str,
+    prompt: Prompt,
+    *facts: str,
+    hint: str | None = None,
+    position: int | None = None,
+) -> Finding:
+    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, hint=hint, position=position)

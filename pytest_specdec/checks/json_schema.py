@@ -12,7 +12,15 @@ from pytest_specdec.checks.answer_text import around, ended_badly, spoiled
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.generation import Generation
 from pytest_specdec.json_schemas import JsonSchema, validator
-from pytest_specdec.json_text import JsonError, loads, pointer, quoted, shortened, shortened_text
+from pytest_specdec.json_text import (
+    JsonError,
+    bare_pointer,
+    loads,
+    pointer,
+    quoted,
+    shortened,
+    shortened_text,
+)
 from pytest_specdec.workload import Prompt
 
 ANY_OBJECT: JsonSchema = {"type": "object"}
@@ -54,6 +62,7 @@ def _doubled(prompt: Prompt, text: str, error: JsonError) -> Finding | None:
         f"around it: {around(text, position)}",
         hint="a grammar that is a token behind the text asks for the same token again: see whether "
         "the baseline engine does it too",
+        position=position,
     )
 
 
@@ -66,18 +75,20 @@ def _unparsed(prompt: Prompt, text: str, error: JsonError) -> Finding:
             prompt,
             f"a whole JSON value ends before character {position}; "
             f"after it: {quoted(text[position:])}",
+            position=position,
         )
     if text[:start].strip() and _is_json(text[start:]):
         return _finding(
             "text before the start",
             prompt,
             f"a whole JSON value begins at character {start}; before it: {quoted(text[:start])}",
+            position=0,
         )
     where = "" if position is None else f" at character {position}"
     shown = (
         f"answer: {quoted(text)}" if position is None else f"around it: {around(text, position)}"
     )
-    return _finding("invalid JSON", prompt, f"{error.fact}{where}", shown)
+    return _finding("invalid JSON", prompt, f"{error.fact}{where}", shown, position=position)
 
 
 def _start(text: str) -> int:
@@ -111,8 +122,9 @@ def _violation(prompt: Prompt, value: Any, schema: JsonSchema) -> Finding | None
     facts.append(f"in words: {shortened_text(best.message, 200)}")
     if len(errors) > 1:
         facts.append(f"violations of the schema in all: {len(errors)}")
-    return _finding("schema violation", prompt, *facts)
+    at = bare_pointer(best.absolute_path)
+    return _finding("schema violation", prompt, *facts, pointer=at)
 
 
-def _finding(kind: str, prompt: Prompt, *facts: str, hint: str | None = None) -> Finding:
-    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, hint=hint)
+def _finding(kind: str, prompt: Prompt, *facts: str, **more: Any) -> Finding:
+    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, **more)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pytest_specdec.checks.answer_text import ended_badly, spoiled, truncated
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.checks.sql_names import Unresolved
+from pytest_specdec.checks.sql_places import place_of_name
 from pytest_specdec.checks.sql_statements import resolve
 from pytest_specdec.checks.sql_text import SqlDefect, read_statement
 from pytest_specdec.generation import Generation
@@ -34,7 +35,11 @@ def check_sql(prompt: Prompt, generation: Generation) -> Finding | None:
         _check_statement(text, prompt.sql)
     except SqlDefect as defect:
         return spoiled(prompt, generation) or Finding(
-            kind=defect.kind, prompt_id=prompt.id, facts=defect.facts, hint=defect.hint
+            kind=defect.kind,
+            prompt_id=prompt.id,
+            facts=defect.facts,
+            hint=defect.hint,
+            position=defect.position,
         )
     if generation.finish_reason == "length" and not text.rstrip().endswith(";"):
         return truncated(prompt, generation)  # parses by luck: what was cut off is unknown
@@ -49,7 +54,8 @@ def _check_statement(text: str, expected: SqlExpectation) -> None:
     try:
         resolve(statement, read_tables(expected.ddl, dialect=dialect), dialect=dialect)
     except Unresolved as error:
-        raise SqlDefect(error.kind, str(error), hint=error.hint) from None
+        at = place_of_name(text, str(error), dialect=dialect)
+        raise SqlDefect(error.kind, str(error), hint=error.hint, position=at) from None
     except RecursionError:
         raise SqlDefect("invalid SQL", "nested too deeply to be resolved") from None
     if can_explain(dialect):
@@ -57,4 +63,7 @@ def _check_statement(text: str, expected: SqlExpectation) -> None:
             explain(text, ddl=expected.ddl, dialect=dialect)
         except NotExplained as error:
             reason = str(error).strip().splitlines()[0]
-            raise SqlDefect(f"refused by {dialect}", reason, f"answer: {quoted(text)}") from None
+            at = place_of_name(text, reason, dialect=dialect)
+            raise SqlDefect(
+                f"refused by {dialect}", reason, f"answer: {quoted(text)}", position=at
+            ) from None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pytest_specdec.checks.sql_places import place_of_error
 from pytest_specdec.checks.sql_rules import foreign_syntax
 from pytest_specdec.json_text import quoted, shortened_text
 
@@ -26,11 +27,14 @@ _SPELLINGS = {"sqlite": (_REPLACE_INTO, _UPDATE_OR), "mysql": (_REPLACE_INTO,)}
 class SqlDefect(Exception):
     """An answer is not what was declared; its parts are those of the finding."""
 
-    def __init__(self, kind: str, *facts: str, hint: str | None = None) -> None:
+    def __init__(
+        self, kind: str, *facts: str, hint: str | None = None, position: int | None = None
+    ) -> None:
         super().__init__(kind)
         self.kind = kind
         self.facts = facts
         self.hint = hint
+        self.position = position
 
 
 def read_statement(text: str, *, dialect: str, kind: str) -> Any:
@@ -89,7 +93,10 @@ def _parsed(text: str, dialect: str) -> list[Any]:
         where = f" at line {detail['line']}, column {detail['col']}" if detail.get("line") else ""
         what = shortened_text(str(detail.get("description") or error).strip().rstrip("."))
         near = quoted(f"{detail.get('start_context') or ''}{detail.get('highlight') or ''}"[-60:])
-        raise SqlDefect("invalid SQL", f"{what}{where}", f"up to there: {near}") from None
+        at = place_of_error(text, detail)
+        raise SqlDefect(
+            "invalid SQL", f"{what}{where}", f"up to there: {near}", position=at
+        ) from None
     except RecursionError:
         raise SqlDefect("invalid SQL", "nested too deeply to be read") from None
     except (SqlglotError, ValueError, TypeError, AttributeError, IndexError, KeyError) as error:

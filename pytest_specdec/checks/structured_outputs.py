@@ -59,6 +59,7 @@ def _mismatch(prompt: Prompt, text: str, regex: str) -> Finding:
             f"a whole match of the regex ends before character {begin.end()}; "
             f"after it: {quoted(text[begin.end() :])}",
             f"regex: {quoted(regex)}",
+            position=begin.end(),
         )
     hint = None
     if re.fullmatch(regex, text, re.DOTALL):
@@ -83,6 +84,7 @@ def _not_a_choice(prompt: Prompt, text: str, choices: list[str]) -> Finding:
             f"the choice {quoted(begin)} ends before character {len(begin)}; "
             f"after it: {quoted(text[len(begin) :])}",
             shown,
+            position=len(begin),
         )
     return _finding(
         "not a choice",
@@ -92,5 +94,11 @@ def _not_a_choice(prompt: Prompt, text: str, choices: list[str]) -> Finding:
     )
 
 
-def _finding(kind: str, prompt: Prompt, *facts: str, hint: str | None = None) -> Finding:
-    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, hint=hint)
+def _finding(
+    kind: str,
+    prompt: Prompt,
+    *facts: str,
+    hint: str | None = None,
+    position: int | None = None,
+) -> Finding:
+    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, hint=hint, position=position)

@@ -61,7 +61,12 @@ def judge_validity(
 
 def invalid(prompt: Prompt, generation: Generation, check: Check) -> Finding | None:
     """The defect of the first answer that has one, of all that `n` asked for."""
-    return in_any_answer(generation, lambda answer: check(prompt, answer))
+    return in_any_answer(generation, lambda answer: _told(check(prompt, answer), answer))
+
+
+def _told(finding: Finding | None, answer: Generation) -> Finding | None:
+    """With the answer that it is about."""
+    return None if finding is None else replace(finding, answer=answer.text)
 
 
 def _attributed(finding: Finding, role: Role, *, other: Finding | None) -> Finding:
@@ -73,4 +78,4 @@ def _attributed(finding: Finding, role: Role, *, other: Finding | None) -> Findi
         hint = "both engines fail, so look at the prompt and its constraint before speculation"
     if role == "baseline" and other is None and hint is None:
         hint = "the constraint does not hold without speculation either"
-    return replace(finding, facts=(fact, *finding.facts), hint=hint)
+    return replace(finding, facts=(fact, *finding.facts), hint=hint, role=role)

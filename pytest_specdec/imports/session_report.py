@@ -14,7 +14,7 @@ from pytest_specdec.imports.document import Document
 from pytest_specdec.imports.fields import Fields
 from pytest_specdec.imports.imported import ImportedMeasurement, Latency, completed
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSIONS = (1, 2)  # what is read here is the same in both
 
 
 def fits(document: Document) -> bool:
@@ -27,9 +27,10 @@ def read(document: Document) -> tuple[ImportedMeasurement, ...]:
     """A measurement for each workload of each profile."""
     whole = Fields(file=document.name, table=document.table)
     version = whole.table["schema_version"]
-    if version != SCHEMA_VERSION:
+    if version not in SCHEMA_VERSIONS:
+        known = " and ".join(map(str, SCHEMA_VERSIONS))
         raise whole.error(
-            f"`schema_version` is {version!r}, and {SCHEMA_VERSION} is known here",
+            f"`schema_version` is {version!r}, and known here: {known}",
             hint="install the pytest-specdec that wrote it",
         )
     measurements = tuple(_workloads(whole))

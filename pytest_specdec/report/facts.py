@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from pytest_specdec.assessment import Assessment, Subject
 from pytest_specdec.baseline_update import DiffRow
@@ -13,12 +14,14 @@ from pytest_specdec.generation import Role
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.profile import Profile
+from pytest_specdec.stored_baseline import StoredWorkload
 from pytest_specdec.verdict import Verdict
 from pytest_specdec.workload import Metric
 
 STORED = "stored"
 KNOWN = "known defect"
 ABSENT = "-"
+NOT_REACHED = "the session ended before it"
 # The worst comes first: a workload is as good as its worst verdict.
 WORST_FIRST = (
     "failed",
@@ -28,6 +31,8 @@ WORST_FIRST = (
     "inconclusive",
     "passed",
 )
+OverallVerdict = Literal["error", "failed", "passed", "nothing ran"]
+"""What comes of a profile, or of a session: an `error` is what kept a workload from running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,9 @@ class WorkloadReport:
         known: findings and failed metrics that a known defect explains; they do not fail the build.
         unseen: known defects that its tests should have shown, and did not; that fails the build.
         disturbances: what else went on while it was timed, beyond the profile's limits.
+        stored: its stored numbers, where they are of the same prompts.
+        failing: the gated metrics that fail the build.
+        not_stored: why its numbers, which were to become the stored ones, do not.
     """
 
     assessment: Assessment
@@ -52,11 +60,19 @@ class WorkloadReport:
     known: Mapping[Subject, KnownDefect] = field(default_factory=dict)
     unseen: Sequence[KnownDefect] = ()
     disturbances: Sequence[str] = ()
+    stored: StoredWorkload | None = None
+    failing: Sequence[Metric] = ()
+    not_stored: Sequence[str] = ()
+
+    @property
+    def is_defective(self) -> bool:
+        """Whether a check fails the build, or a known defect that did not show itself."""
+        return bool(self.assessment.findings.keys() - self.known.keys() or self.unseen)
 
     @property
     def verdict(self) -> str:
         """One word, or a few, for the whole workload. Where nothing is gated its checks decide."""
-        if self.assessment.findings.keys() - self.known.keys() or self.unseen:
+        if self.is_defective:
             return "failed"
         if self.is_stored_now:
             return STORED
@@ -101,6 +117,8 @@ class ProfileReport:
         unused: stored workloads that no test asked for.
         untested: known defects that no test is about.
         update: `None` when none was asked for.
+        not_run: why, by name, for each workload that tests asked for and that has no numbers.
+        is_unused_failing: whether `unused` fails the build.
     """
 
     profile: Profile
@@ -115,6 +133,21 @@ class ProfileReport:
     unused: Sequence[str]
     untested: Sequence[KnownDefect]
     update: Update | None
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    is_unused_failing: bool = False
+
+    @property
+    def verdict(self) -> OverallVerdict:
+        """One word for the profile; what pytest's own tests did is not in it."""
+        refused = {*self.not_run.values()} - {NOT_REACHED}
+        if self.failure is not None or refused or (self.workloads and self.not_run):
+            return "error"
+        if (
+            any(each.is_defective or each.failing for each in self.workloads)
+            or self.is_unused_failing
+        ):
+            return "failed"
+        return "passed" if self.workloads else "nothing ran"
 
     @property
     def config_differences(self) -> Mapping[str, tuple[object, object]]:
@@ -127,3 +160,8 @@ class ProfileReport:
             for key in sorted(first.keys() | second.keys())
             if first.get(key) != second.get(key)
         }
+
+
+def overall(verdicts: Collection[OverallVerdict]) -> OverallVerdict:
+    """The worst of several."""
+    return next((each for each in get_args(OverallVerdict) if each in verdicts), "nothing ran")

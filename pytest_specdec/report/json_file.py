@@ -1,100 +1,71 @@
-"""`report.json`: everything behind a session's verdicts, so that they can be judged again.
+"""`report.json`: everything behind a session's verdicts, so that they can be judged again, and all
+that the other reports are made of.
 
-Floor 4.
+`report.schema.json` is what it holds to; a new key needs a new `SCHEMA_VERSION`. Floor 4.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import date, time
+from pathlib import Path
 from typing import Any
 
-from pytest_specdec.report.facts import ProfileReport, WorkloadReport
+from pytest_specdec.report.facts import ProfileReport, overall
+from pytest_specdec.report.json_workload import workload_data
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
-def report_json(reports: Sequence[ProfileReport]) -> str:
+def report_data(reports: Sequence[ProfileReport]) -> dict[str, Any]:
+    """What the file holds, as `json.loads` would give it."""
+    pure: dict[str, Any] = _pure(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "verdict": overall([report.verdict for report in reports]),
+            "profiles": [_profile(report) for report in reports],
+        }
+    )
+    return pure
+
+
+def report_json(data: Mapping[str, Any]) -> str:
     """The file's text."""
-    data = {
-        "schema_version": SCHEMA_VERSION,
-        "profiles": [_profile(report) for report in reports],
-    }
-    return json.dumps(_finite(data), sort_keys=True, allow_nan=False, default=str) + "\n"
+    return json.dumps(data, sort_keys=True, allow_nan=False) + "\n"
 
 
 def _profile(report: ProfileReport) -> dict[str, Any]:
     return {
         "profile": asdict(report.profile),
+        "verdict": report.verdict,
         "hardware": asdict(report.hardware),
         "versions": report.versions,
         "stored_versions": report.stored_versions,
         "engines": {role: asdict(facts) for role, facts in report.engines.items()},
         "num_starts": report.num_starts,
         "failure": report.failure,
+        "not_run": report.not_run,
         "is_changed": report.is_changed,
         "config_differences": report.config_differences,
         "unused": report.unused,
+        "is_unused_failing": report.is_unused_failing,
         "untested": [asdict(each) for each in report.untested],
         "update": None if report.update is None else asdict(report.update),
-        "workloads": [_workload(each) for each in report.workloads],
+        "workloads": [workload_data(each) for each in report.workloads],
     }
 
 
-def _workload(report: WorkloadReport) -> dict[str, Any]:
-    assessment = report.assessment
-    return {
-        "name": assessment.workload.name,
-        "description": assessment.workload.description,
-        "digest": assessment.workload.digest,
-        "verdict": report.verdict,
-        "gated": list(report.gated),
-        "disturbances": list(report.disturbances),
-        "num_greedy": assessment.num_greedy,
-        "num_identical": assessment.num_identical,
-        "num_near_ties": len(assessment.near_ties),
-        "near_ties": [asdict(each) for each in assessment.near_ties.values()],
-        "num_checked": assessment.num_checked,
-        "num_valid": assessment.num_valid,
-        "findings": [
-            {
-                "check": check,
-                "about": about,
-                "known_defect": str(report.known[check, about])
-                if (check, about) in report.known
-                else None,
-                **asdict(finding),
-            }
-            for (check, about), finding in assessment.findings.items()
-        ],
-        "known_defects": [
-            {
-                "check": check,
-                "about": about,
-                "versions": defect.versions,
-                "reason": defect.reason,
-            }
-            for (check, about), defect in report.known.items()
-        ],
-        "unexpected_passes": [asdict(each) for each in report.unseen],
-        "missing": [
-            {"check": check, "about": about, "reason": reason}
-            for (check, about), reason in assessment.missing.items()
-        ],
-        "verdicts": {name: asdict(each) for name, each in report.verdicts.items()},
-        "measurement": asdict(assessment.measurement),
-        "runs": assessment.runs.to_json(),
-    }
-
-
-def _finite(value: Any) -> Any:
-    """An unbounded interval has no number in JSON: it is `null` there."""
+def _pure(value: Any) -> Any:
+    """As JSON has it. An unbounded interval has no number there: it is `null`."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, Mapping):
+        return {key: _pure(value[key]) for key in sorted(value)}  # as the file has them
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [_pure(each) for each in value]
+    if isinstance(value, Path | date | time):  # TOML has dates and times
+        return str(value)
     return value

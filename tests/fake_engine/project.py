@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 # Loaded here, before pytester notes which modules there are: numpy must not be loaded twice.
+import jinja2  # noqa: F401
 import jsonschema  # noqa: F401
 import pytest
 import scipy.special  # noqa: F401
@@ -24,6 +25,7 @@ import sqlglot.optimizer  # noqa: F401
 import pytest_specdec.session
 import pytest_specdec.stored_entries
 import pytest_specdec.suite  # noqa: F401
+from pytest_specdec.report.saved import report_defect
 from pytest_specdec.workload import METRICS
 
 ENGINE = Path(__file__).with_name("engine.py")
@@ -143,6 +145,7 @@ class Project:
         self.folder = pytester.path
         self.log = self.folder / "engine.log"
         monkeypatch.delenv("CI", raising=False)
+        monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
         monkeypatch.setenv("FAKE_ENGINE_LOG", str(self.log))
         # Looking through all packages of an environment for plugins takes longer than a session.
         monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -194,8 +197,10 @@ class Project:
     def run(self, *arguments: str) -> Result:
         """pytest in this process."""
         recorder = Recorder()
-        seen = len(self.commands())
+        seen, before = len(self.commands()), self._reports()
         result = self._pytester.runpytest_inprocess(*arguments, plugins=[recorder])
+        for path, text in self._reports().items() - before.items():
+            assert report_defect(json.loads(text)) is None, path
         return Result(
             exit_code=int(result.ret),
             outcomes=recorder.outcomes,
@@ -205,6 +210,10 @@ class Project:
             commands=self.commands()[seen:],
             folder=self.folder,
         )
+
+    def _reports(self) -> dict[Path, str]:
+        """The text of every `report.json` of the project."""
+        return {path: path.read_text() for path in self.folder.rglob("report.json")}
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """pytest in a process of its own, not waited for."""

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 from pytest_specdec.counters import DraftCounters
-from pytest_specdec.report.json_file import report_json
+from pytest_specdec.report.json_file import SCHEMA_VERSION, report_data, report_json
 from tests.imports.reading import document, of_json, read_all, refused
 from tests.report.reported import profile_report, workload_report
 
 
 def report(*names: str, **facts: Any) -> dict[str, Any]:
     workloads = tuple(workload_report(name, **facts) for name in names or ("sql",))
-    data: dict[str, Any] = json.loads(report_json([profile_report(workloads=workloads)]))
+    data: dict[str, Any] = json.loads(
+        report_json(report_data([profile_report(workloads=workloads)]))
+    )
     return data
 
 
@@ -37,6 +39,11 @@ def test_workloads() -> None:
     assert (run.ttft.median_ms, run.tpot.median_ms, run.speedup) == (5.0, 2.0, None)
 
 
+@pytest.mark.parametrize("version", [1, SCHEMA_VERSION])
+def test_versions(version: int) -> None:
+    assert read_all(of_json({**report(), "schema_version": version}))
+
+
 def test_speedup_is_the_mean_over_all_loads() -> None:
     loads = [[math.log(1.0), math.log(4.0)], [math.log(2.0)]]
     (run,) = read_all(of_json(of_workload(speedup={"loads": loads})))
@@ -53,7 +60,7 @@ def test_drafts_that_nobody_counted_and_none() -> None:
 @pytest.mark.parametrize(
     ("data", "fact"),
     [
-        ({**report(), "schema_version": 2}, "`schema_version` is 2, and 1 is known here"),
+        ({**report(), "schema_version": 3}, "`schema_version` is 3, and known here: 1 and 2"),
         ({"schema_version": 1, "profiles": []}, "holds no workload"),
         ({"schema_version": 1, "profiles": [3]}, "`profiles`, 1 is not a table: 3"),
         (of_workload(speedup={"loads": [["x"]]}), "`loads` are no lists of numbers"),

@@ -97,7 +97,7 @@ def test_the_summary(recorded: Project) -> None:
         "  code: acceptance rate 0.75 -> 0.75, speedup 2.5 -> 2.5",
         "  story: acceptance rate 0.75 -> 0.75, speedup 3.25 -> 3.25",
         "engines started: baseline 1, speculative 1; loaded in: baseline 1.5 s, speculative 1.5 s",
-        "report: .specdec/report.json",
+        "report: .specdec/report.json, .specdec/report.html, .specdec/report.md",
     ]
 
 
@@ -188,7 +188,7 @@ def again(workloads: list[Any], recorded: Project) -> list[dict[str, Any]]:
 def test_report_json_can_be_judged_again(recorded: Project, settings: dict[str, Any]) -> None:
     result = recorded.fake(**settings).run("suites")
     (of_profile,) = result.report["profiles"]
-    assert result.report["schema_version"] == 1
+    assert result.report["schema_version"] == 2
     assert [each["name"] for each in of_profile["workloads"]] == ["code", "story"]
     assert again(of_profile["workloads"], recorded) == [
         {
@@ -222,7 +222,9 @@ def test_one_pair_of_passes_is_null_where_json_has_no_number(project: Project) -
 
 def test_another_folder_for_the_report(recorded: Project) -> None:
     result = recorded.run("suites", "--specdec-report=out/gate")
-    assert "report: out/gate/report.json" in result.section
+    assert (
+        "report: out/gate/report.json, out/gate/report.html, out/gate/report.md" in result.section
+    )
     assert {path.name for path in (recorded.folder / "out/gate/logs").iterdir()} == {
         "fast-baseline.log",
         "fast-speculative.log",

@@ -24,6 +24,7 @@ from tests.said import generation, pair, walk
 FINDING = Finding(kind="divergence", prompt_id="one", facts=("a fact",), hint="a hint")
 TIE = Finding(kind="near tie", prompt_id="two", facts=("a fact",))
 FACTS: Mapping[str, Any] = {"versions": {}, "load_s": 2.5, "config": {"a": 1, "b": None}}
+BOTH = pair(*([walk(generation(), generation("two"))] for _ in range(2)))
 RATE: Mapping[str, Any] = {"now": 0.5, "stored": 0.5, "floor": 0.475}
 
 
@@ -42,10 +43,13 @@ def workload_report(name: str = "sql", **facts: Any) -> WorkloadReport:
                 path=Path(f"{name}.jsonl"),
                 description="about",
                 concurrency=1,
-                prompts=(prompt,),
+                prompts=facts.get("prompts", (prompt,)),
+                gated=facts.get("timed", METRICS),
             ),
-            runs=pair([walk(generation())], [walk(generation())]),
-            measurement=measurement(drafts=facts.get("drafts", COUNTERS)),
+            runs=facts.get("runs", BOTH),
+            measurement=measurement(
+                drafts=facts.get("drafts", COUNTERS), **facts.get("measured", {})
+            ),
             findings=facts.get("findings", {}),
             near_ties=facts.get("near_ties", {}),
             missing=facts.get("missing", {}),
@@ -62,6 +66,9 @@ def workload_report(name: str = "sql", **facts: Any) -> WorkloadReport:
         known=facts.get("known", {}),
         unseen=facts.get("unseen", ()),
         disturbances=facts.get("disturbances", ()),
+        stored=facts.get("stored"),
+        failing=facts.get("failing", ()),
+        not_stored=facts.get("not_stored", ()),
     )
 
 
@@ -88,6 +95,8 @@ def profile_report(**facts: Any) -> ProfileReport:
         unused=facts.get("unused", ()),
         untested=facts.get("untested", ()),
         update=facts.get("update"),
+        not_run=facts.get("not_run", {}),
+        is_unused_failing=facts.get("is_unused_failing", False),
     )
 
 

@@ -9,7 +9,9 @@ from typing import Any, NoReturn
 
 from pytest_specdec.generation import RunPair
 from pytest_specdec.known_defects import KnownDefect
-from pytest_specdec.report.json_file import report_json
+from pytest_specdec.report.facts import ProfileReport
+from pytest_specdec.report.json_file import report_data, report_json
+from pytest_specdec.report.saved import report_defect
 from tests.measured import speedup
 from tests.report.reported import FACTS, FINDING, TIE, profile_report, update, workload_report
 from tests.said import generation, pair, walk
@@ -29,34 +31,32 @@ def refuse(name: str) -> NoReturn:
     raise AssertionError(f"not JSON: {name}")
 
 
-def parsed(text: str) -> Any:
-    return json.loads(text, parse_constant=refuse)
+def written(*reports: ProfileReport) -> Any:
+    """What the file holds, which satisfies its schema."""
+    data = json.loads(report_json(report_data(reports)), parse_constant=refuse)
+    assert report_defect(data) is None
+    assert data == report_data(reports)
+    return data
 
 
 def test_the_file_s_frame() -> None:
-    text = report_json([profile_report(), profile_report()])
-    data = parsed(text)
+    two = [profile_report(), profile_report()]
+    text, data = report_json(report_data(two)), written(*two)
     assert text.endswith("}\n")
-    assert (data["schema_version"], len(data["profiles"])) == (1, 2)
-    assert parsed(report_json([])) == {"schema_version": 1, "profiles": []}
-    assert text == report_json([profile_report(), profile_report()])
+    assert (data["schema_version"], len(data["profiles"])) == (2, 2)
+    assert written() == {"schema_version": 2, "verdict": "nothing ran", "profiles": []}
+    assert text == report_json(report_data([profile_report(), profile_report()]))
 
 
 def test_a_profile() -> None:
     other = {**FACTS, "config": {"a": 2, "b": None}}
-    (data,) = parsed(
-        report_json(
-            [
-                profile_report(
-                    engines={"baseline": FACTS, "speculative": other},
-                    stored_versions={"vllm": ["0.31.0"]},
-                    unused=("old",),
-                    untested=(DEFECT,),
-                    update=update(
-                        path="p", rows=(("sql", "speedup", None, 2.0),), refused={"x": ("why",)}
-                    ),
-                )
-            ]
+    (data,) = written(
+        profile_report(
+            engines={"baseline": FACTS, "speculative": other},
+            stored_versions={"vllm": ["0.31.0"]},
+            unused=("old",),
+            untested=(DEFECT,),
+            update=update(path="p", rows=(("sql", "speedup", None, 2.0),), refused={"x": ("why",)}),
         )
     )["profiles"]
     assert data["profile"]["name"] == "fast"
@@ -87,7 +87,7 @@ def test_a_workload() -> None:
         unseen=(DEFECT,),
         missing={("again", "after-sleep"): "cannot"},
     )
-    (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
+    (data,) = written(profile_report(workloads=(report,)))["profiles"]
     (workload,) = data["workloads"]
     assert (workload["name"], workload["description"], workload["verdict"]) == (
         "sql",
@@ -104,7 +104,17 @@ def test_a_workload() -> None:
         "prompt_id": "one",
         "facts": ["a fact"],
         "hint": "a hint",
+        "severity": "error",
+        "role": None,
+        "answer": None,
+        "position": None,
+        "pointer": None,
     }
+    assert workload["findings"][1]["severity"] == "warning"
+    assert (workload["near_ties"][0]["severity"], workload["near_ties"][0]["about"]) == (
+        "note",
+        "two",
+    )
     assert workload["findings"][1]["known_defect"] == "known defect of vLLM <1: why"
     assert workload["known_defects"] == [
         {"check": check, "about": about, "versions": "<1", "reason": "why"}
@@ -124,7 +134,7 @@ def test_a_workload() -> None:
 
 def test_an_unbounded_interval_is_null() -> None:
     report = workload_report(speedup={"now": 1.5, "low": 0.0, "high": math.inf})
-    (data,) = parsed(report_json([profile_report(workloads=(report,))]))["profiles"]
+    (data,) = written(profile_report(workloads=(report,)))["profiles"]
     assert data["workloads"][0]["verdicts"]["speedup"]["high"] is None
     assert data["workloads"][0]["verdicts"]["speedup"]["low"] == 0.0
 
@@ -134,13 +144,13 @@ def test_runs_are_judged_again_by_what_is_no_number_too() -> None:
     answer = generation(logprobs=(math.nan, -math.inf, -0.5))
     runs = pair([walk(answer)], [walk(answer)])
     told = replace(report, assessment=replace(report.assessment, runs=runs))
-    (data,) = parsed(report_json([profile_report(workloads=(told,))]))["profiles"]
+    (data,) = written(profile_report(workloads=(told,)))["profiles"]
     assert repr(RunPair.from_json(data["workloads"][0]["runs"])) == repr(runs)
 
 
 def test_the_measurement_keeps_its_parts() -> None:
     assert len(speedup(1.5, 1.6).log_ratios) == 2
-    (data,) = parsed(report_json([profile_report()]))["profiles"]
+    (data,) = written(profile_report())["profiles"]
     measurement = data["workloads"][0]["measurement"]
     assert measurement["drafts"]["num_accepted_tokens"] == 100
     assert measurement["speedup"] is None

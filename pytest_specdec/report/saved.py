@@ -1,0 +1,61 @@
+"""Reading a saved `report.json`, which must be what `report.schema.json` says. Floor 4."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pytest_specdec.errors import ReportError
+from pytest_specdec.json_text import JsonError, loads, pointer, shortened_text
+from pytest_specdec.report.json_file import SCHEMA_VERSION
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """What the file holds.
+
+    Raises:
+        ReportError: naming the file and the key.
+    """
+    try:
+        data = loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from None
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"not UTF-8, at byte {error.start}") from None
+    except JsonError as error:
+        where = "" if error.position is None else f" at character {error.position}"
+        raise _unreadable(path, f"not JSON: {error.fact}{where}") from None
+    if (defect := report_defect(data)) is not None:
+        raise _unreadable(path, defect)
+    return dict(data)
+
+
+def report_defect(data: Any) -> str | None:
+    """What the schema has against the data, by place; a wrong version explains the rest."""
+    from jsonschema.exceptions import best_match
+
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version is not None and (type(version) is not int or version != SCHEMA_VERSION):
+        return f"`/schema_version` is {version!r}, but this pytest-specdec reads {SCHEMA_VERSION}"
+    error = best_match(_validator().iter_errors(data))
+    if error is None:
+        return None
+    return f"{pointer(error.absolute_path)}: {shortened_text(error.message)}"
+
+
+@cache
+def _validator() -> Any:
+    from pytest_specdec.json_schemas import validator
+
+    schema = files("pytest_specdec.report").joinpath("report.schema.json")
+    return validator(json.loads(schema.read_text(encoding="utf-8")))
+
+
+def _unreadable(path: Path, defect: str) -> ReportError:
+    return ReportError(
+        f"`{path}` cannot be read as a report: {defect}",
+        hint="name the report.json of a session of this pytest-specdec; a new session writes one",
+    )
