@@ -107,6 +107,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     return _session(config).header() if _has_session(config) else []
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest writes its JUnit file
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if _has_session(session.config):
         is_complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)

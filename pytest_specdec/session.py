@@ -14,12 +14,14 @@ import pytest
 
 from pytest_specdec.errors import EngineError, EngineUnavailable, SpecdecError
 from pytest_specdec.gate import Gate
+from pytest_specdec.junit import record_suite_properties
 from pytest_specdec.options import Options
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.profile_report import profile_report
 from pytest_specdec.progress import TerminalWatch
 from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_json
+from pytest_specdec.report.properties import suite_properties
 from pytest_specdec.report.summary import summary_lines
 from pytest_specdec.workload import Workload, read_workload
 
@@ -200,6 +202,7 @@ class GateSession:
         )
         self.report_path.parent.mkdir(parents=True, exist_ok=True)
         self.report_path.write_text(report_json(self.reports), encoding="utf-8")
+        record_suite_properties(self._config, suite_properties(self.reports))
         return not any(each.update and each.update.refused for each in self.reports)
 
     @property

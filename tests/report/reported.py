@@ -45,7 +45,9 @@ def workload_report(name: str = "sql", **facts: Any) -> WorkloadReport:
                 prompts=(prompt,),
             ),
             runs=pair([walk(generation())], [walk(generation())]),
-            measurement=measurement(drafts=facts.get("drafts", COUNTERS)),
+            measurement=measurement(
+                drafts=facts.get("drafts", COUNTERS), speedup=facts.get("timed")
+            ),
             findings=facts.get("findings", {}),
             near_ties=facts.get("near_ties", {}),
             missing=facts.get("missing", {}),
