@@ -15,7 +15,7 @@
         |-- RequestRefused      vLLM does not take a request; the engine goes on
         `-- CircumstanceUnsupported  the engine cannot be brought there; it goes on
 
-and one warning, `InconclusiveWarning`.
+and two warnings, `InconclusiveWarning` and `BenchmarkWarning`.
 
 A message states the fact first, then what to do on a line of its own that begins `hint:`.
 Floor 0: imports nothing from the package.
@@ -97,6 +97,10 @@ FATAL = (ConfigError, EngineUnavailable, EngineStartError, EngineDied, EngineTim
 
 class InconclusiveWarning(UserWarning):
     """A verdict is `inconclusive`, and its test is skipped by `--specdec-inconclusive=warn`."""
+
+
+class BenchmarkWarning(UserWarning):
+    """The installed pytest-benchmark cannot be given the times of the engines' passes."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -19,11 +19,14 @@ from typing import Any
 import pytest
 
 from pytest_specdec.assessment import Subject
+from pytest_specdec.benchmarks import hand_over, is_asked
 from pytest_specdec.catalogue import AGAIN, check_names
-from pytest_specdec.errors import InconclusiveWarning, SpecdecError
+from pytest_specdec.errors import BenchmarkWarning, InconclusiveWarning, SpecdecError
 from pytest_specdec.fixtures import message_only
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.profile_report import workload_report
+from pytest_specdec.report.benchmark_entries import benchmark_entries
+from pytest_specdec.report.facts import WorkloadReport
 from pytest_specdec.report.properties import check_properties, item_properties, metric_properties
 from pytest_specdec.session import GateSession
 from pytest_specdec.verdict import Outcome
@@ -146,7 +149,14 @@ class MetricItem(GateItem):
     def runtest(self) -> None:
         report = workload_report(self.parent.gate, self.assessment)
         self.user_properties += metric_properties(report, self.metric)
+        if self.metric == "speedup" and is_asked(self.config):
+            self._hand_over(report)
         enforce(self, self.parent.gate.outcome(self.assessment, self.metric))
+
+    def _hand_over(self, report: WorkloadReport) -> None:
+        entries = benchmark_entries(report, profile=self.profile_name, nodeid=self.nodeid)
+        if (why_not := hand_over(self.config, entries)) is not None:
+            warn(self, BenchmarkWarning(why_not))
 
 
 def enforce(item: pytest.Item, outcome: Outcome) -> None:

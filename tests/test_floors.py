@@ -33,9 +33,9 @@ FLOORS = {
     3: "assessment baseline_store baseline_update catalogue e_process expected explain family "
     "floors judge_acceptance judge_distribution judge_speedup kinds looks statistics "
     "stored_baseline verdict",
-    4: "report report.action_benchmark report.annotations report.facts "
+    4: "report report.action_benchmark report.annotations report.benchmark_entries report.facts "
     "report.flat report.json_file report.measurements report.properties report.summary",
-    5: "cli fixtures gate github junit options plugin profile_gate profile_report "
+    5: "benchmarks cli fixtures gate github junit options plugin profile_gate profile_report "
     "profile_verdicts progress session stored_entries stored_numbers suite",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
