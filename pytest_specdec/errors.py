@@ -18,7 +18,7 @@
         |-- CircumstanceUnsupported  the engine cannot be brought there; it goes on
         `-- NotRecorded         the engine was not asked this when its answers were recorded
 
-and one warning, `InconclusiveWarning`.
+and two warnings, `InconclusiveWarning` and `BenchmarkWarning`.
 
 A message states the fact first, then what to do on a line of its own that begins `hint:`.
 Floor 0: imports nothing from the package.
@@ -112,6 +112,10 @@ FATAL = (ConfigError, EngineUnavailable, EngineStartError, EngineDied, EngineTim
 
 class InconclusiveWarning(UserWarning):
     """A verdict is `inconclusive`, and its test is skipped by `--specdec-inconclusive=warn`."""
+
+
+class BenchmarkWarning(UserWarning):
+    """The installed pytest-benchmark cannot be given the times of the engines' passes."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import geometric_mean, median
 
 from pytest_specdec.counters import DraftCounters
 from pytest_specdec.generation import DraftsSource, Generation, Run, RunPair
@@ -139,6 +139,13 @@ def measure(workload: Workload, runs: RunPair) -> Measurement:
         speedup=None if missing else speedup_of(runs),
         speedup_missing=missing,
     )
+
+
+def output_tokens_per_s(run: Run) -> float | None:
+    """The geometric mean over passes, as in the speedup; `None` where a pass has no such figure."""
+    if any(each.wall_s <= 0 or not each.num_output_tokens for each in run.passes):
+        return None
+    return geometric_mean(each.output_tokens_per_s for each in run.passes)
 
 
 def is_nothing_drafted(drafts: DraftCounters | None) -> bool:

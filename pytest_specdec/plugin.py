@@ -6,6 +6,7 @@ our fixtures or one of our options appears, nothing else of the package is impor
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,6 +108,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     return _session(config).header() if _has_session(config) else []
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest writes its JUnit file
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if _has_session(session.config):
         is_complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -123,11 +125,22 @@ def pytest_terminal_summary(
         terminalreporter.write_sep("=", "speculative decoding gate")
         for line in lines:
             terminalreporter.line(line)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        _annotate(terminalreporter, config)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _has_session(config):
         _session(config).close()
+
+
+def _annotate(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    from pytest_specdec.github import annotations_of
+    from pytest_specdec.report.annotations import annotation_lines
+
+    terminalreporter.ensure_newline()  # a command begins its line
+    for line in annotation_lines(annotations_of(terminalreporter.stats, config.rootpath)):
+        terminalreporter.line(line)
 
 
 def _is_in_suite(file_path: Path, config: pytest.Config) -> bool:

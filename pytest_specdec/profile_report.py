@@ -44,7 +44,7 @@ def profile_report(
         num_starts=gate.pair.num_starts,
         failure=None if gate.pair.failure is None else str(gate.pair.failure),
         is_changed=any(each.settings_digest != gate.profile.digest for each in provenances),
-        workloads=[_workload_report(gate, each) for each in gate.assessments],
+        workloads=[workload_report(gate, each) for each in gate.assessments],
         unused=unused,
         untested=untested(gate.profile.known_defects, _tests(gate, asked_for.values())),
         update=update,
@@ -64,7 +64,8 @@ def _tests(
     )
 
 
-def _workload_report(gate: ProfileGate, assessment: Assessment) -> WorkloadReport:
+def workload_report(gate: ProfileGate, assessment: Assessment) -> WorkloadReport:
+    """All there is to report on one workload that has run."""
     workload, rate = assessment.workload, assessment.measurement
     stored = gate.stored_numbers.workload(workload)
     is_comparable = stored is not None and stored.digest == rate.workload_digest

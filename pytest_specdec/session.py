@@ -14,12 +14,14 @@ import pytest
 
 from pytest_specdec.errors import EngineError, EngineUnavailable, SpecdecError
 from pytest_specdec.gate import Gate
+from pytest_specdec.junit import record_suite_properties
 from pytest_specdec.options import Options
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.profile_report import profile_report
 from pytest_specdec.progress import TerminalWatch
 from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_data
+from pytest_specdec.report.properties import suite_properties
 from pytest_specdec.report.summary import summary_lines
 from pytest_specdec.report_files import add_step_summary, remove_reports, write_reports
 from pytest_specdec.workload import Workload, read_workload
@@ -210,6 +212,7 @@ class GateSession:
         data = report_data(self.reports)
         self._report_paths = write_reports(data, self.options.report_folder)
         self._step_summary = add_step_summary(data)
+        record_suite_properties(self._config, suite_properties(self.reports))
         return not any(each.update and each.update.refused for each in self.reports)
 
     def summary(self) -> Iterator[str]:

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_specdec.errors import SpecdecError
 from pytest_specdec.profile_gate import ProfileGate
+from pytest_specdec.report.properties import item_properties
 from pytest_specdec.session import GateSession
 from pytest_specdec.workload import Workload
 
@@ -72,6 +73,12 @@ class StoredEntries(pytest.Item):
 
     def runtest(self) -> None:
         session, gate = GateSession.of(self.config), self.parent.gate
+        self.user_properties += item_properties(
+            profile=gate.profile.name,
+            workload=None,
+            subject=(self.name, None),
+            vllm_version=gate.pair.versions.get("vllm"),
+        )
         unused = gate.stored_numbers.unused(session.asked_for.get(gate.profile.name, {}).keys())
         if not unused:
             return

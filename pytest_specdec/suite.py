@@ -19,10 +19,15 @@ from typing import Any
 import pytest
 
 from pytest_specdec.assessment import Subject
+from pytest_specdec.benchmarks import hand_over, is_asked
 from pytest_specdec.catalogue import AGAIN, check_names
-from pytest_specdec.errors import InconclusiveWarning, SpecdecError
+from pytest_specdec.errors import BenchmarkWarning, InconclusiveWarning, SpecdecError
 from pytest_specdec.fixtures import message_only
 from pytest_specdec.profile_gate import ProfileGate
+from pytest_specdec.profile_report import workload_report
+from pytest_specdec.report.benchmark_entries import benchmark_entries
+from pytest_specdec.report.facts import WorkloadReport
+from pytest_specdec.report.properties import check_properties, item_properties, metric_properties
 from pytest_specdec.session import GateSession
 from pytest_specdec.verdict import Outcome
 from pytest_specdec.workload import Metric, Workload, read_workload
@@ -76,6 +81,7 @@ class GateItem(pytest.Item):
     """What both kinds of item share: the engines run in `setup`."""
 
     parent: ProfileItems
+    subject: Subject
 
     @property
     def profile_name(self) -> str:
@@ -89,6 +95,13 @@ class GateItem(pytest.Item):
 
     def setup(self) -> None:
         session = GateSession.of(self.config)
+        # First of all: what cannot run is told too.
+        self.user_properties += item_properties(
+            profile=self.profile_name,
+            workload=self.workload.name,
+            subject=self.subject,
+            vllm_version=self.parent.gate.pair.versions.get("vllm"),
+        )
         session.skip_without_engines()
         # pytest asks no item how to show what went wrong in its setup.
         with message_only():
@@ -106,7 +119,10 @@ class CheckItem(GateItem):
         self.subject = subject
 
     def runtest(self) -> None:
-        enforce(self, self.parent.gate.outcome_of(self.assessment, self.subject))
+        gate, found = self.parent.gate, self.assessment.findings.get(self.subject)
+        defect = gate.expected.findings(self.assessment).get(self.subject)
+        self.user_properties += check_properties(found, defect)
+        enforce(self, gate.outcome_of(self.assessment, self.subject))
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         path, _, name = super().reportinfo()
@@ -124,39 +140,41 @@ class MetricItem(GateItem):
     def __init__(self, *, metric: Metric, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.metric = metric
+        self.subject = (metric, None)
 
     def setup(self) -> None:
         super().setup()
         self.parent.gate.measure_planned()
 
     def runtest(self) -> None:
-        verdict = self.parent.gate.verdicts(self.workload)[self.metric]
-        self.user_properties += [
-            (name, value)
-            for name, value in (
-                ("specdec_verdict", verdict.kind),
-                ("specdec_now", verdict.now),
-                ("specdec_stored", verdict.stored),
-                ("specdec_floor", verdict.floor),
-            )
-            if value is not None
-        ]
+        report = workload_report(self.parent.gate, self.assessment)
+        self.user_properties += metric_properties(report, self.metric)
+        if self.metric == "speedup" and is_asked(self.config):
+            self._hand_over(report)
         enforce(self, self.parent.gate.outcome(self.assessment, self.metric))
+
+    def _hand_over(self, report: WorkloadReport) -> None:
+        entries = benchmark_entries(report, profile=self.profile_name, nodeid=self.nodeid)
+        if (why_not := hand_over(self.config, entries)) is not None:
+            warn(self, BenchmarkWarning(why_not))
 
 
 def enforce(item: pytest.Item, outcome: Outcome) -> None:
-    """Turns an outcome into pytest's; a warning that is made an error fails with the same text."""
+    """Turns an outcome into pytest's."""
     if outcome.warning is not None:
-        try:
-            # Line 0, as pytest would quote any other: the workload's JSON tells nobody more.
-            warnings.warn_explicit(
-                InconclusiveWarning(outcome.warning), None, filename=str(item.path), lineno=0
-            )
-        except InconclusiveWarning as warning:
-            raise pytest.fail.Exception(str(warning), pytrace=False) from None
+        warn(item, InconclusiveWarning(outcome.warning))
     if outcome.kind in ("fail", "xpass"):
         pytest.fail(outcome.message, pytrace=False)
     if outcome.kind == "skip":
         pytest.skip(outcome.message)
     if outcome.kind == "xfail":
         pytest.xfail(outcome.message)
+
+
+def warn(item: pytest.Item, warning: Warning) -> None:
+    """Warns; a warning that is made an error fails the test with the same text."""
+    try:
+        # Line 0, as pytest would quote any other: the workload's JSON tells nobody more.
+        warnings.warn_explicit(warning, None, filename=str(item.path), lineno=0)
+    except type(warning) as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None

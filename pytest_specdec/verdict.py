@@ -62,6 +62,13 @@ class Verdict:
         return f"{self.kind}: {self.metric} of `{self.workload}`"
 
     @property
+    def head(self) -> str:
+        """The title, and of a figure that fell how far: the first line of the failure text."""
+        if self.kind != "failed" or self.now is None or self.floor is None:
+            return self.title
+        return f"{self.title}: {number(self.now)} is below {number(self.floor)}"
+
+    @property
     def power(self) -> str:
         """The smallest fall that this run could have seen; empty where that is not known."""
         if self.smallest_drop is None:
@@ -70,7 +77,7 @@ class Verdict:
         return f"smallest fall below stored that fails here: {percent(self.smallest_drop)}, {sure}"
 
     def __str__(self) -> str:
-        lines = [self.title]
+        lines = [self.head]
         if self.now is not None:
             lines.append(f"now: {number(self.now)}")
         if self.low is not None and self.high is not None:

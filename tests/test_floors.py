@@ -35,13 +35,13 @@ FLOORS = {
     3: "assessment baseline_store baseline_update catalogue comparison e_process expected "
     "explain family floors judge_acceptance judge_distribution judge_speedup kinds looks "
     "statistics stored_baseline verdict",
-    4: "report report.action_benchmark report.charts report.comparison report.divergences "
-    "report.excerpt report.facts report.flat report.html report.json_file "
-    "report.json_workload report.markdown report.measurements report.page "
-    "report.page_workload report.saved report.summary report.told",
-    5: "cli compare fixtures gate options plugin profile_gate profile_report profile_verdicts "
-    "progress recorder report_command report_files session stored_entries stored_numbers "
-    "suite",
+    4: "report report.action_benchmark report.annotations report.benchmark_entries report.charts "
+    "report.comparison report.divergences report.excerpt report.facts report.flat report.html "
+    "report.json_file report.json_workload report.markdown report.measurements report.page "
+    "report.page_workload report.properties report.saved report.summary report.told",
+    5: "benchmarks cli compare fixtures gate github junit options plugin profile_gate "
+    "profile_report profile_verdicts progress recorder report_command report_files session "
+    "stored_entries stored_numbers suite",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.

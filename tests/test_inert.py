@@ -81,6 +81,22 @@ def test_pytest_s_own_questions_load_nothing(
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
 
 
+def test_a_job_of_github_s_that_is_not_ours_loads_nothing(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    pytester.makepyfile(test_plain="def test_plain(): assert False")
+    program = (
+        "import sys, pytest\n"
+        "code = pytest.main(['-p', 'pytest_specdec.plugin', '-q'])\n"
+        f"sys.exit([name for name in {HEAVY} if name in sys.modules] or code - 1)\n"
+    )
+    result = pytester.run(sys.executable, "-c", program)
+    assert result.ret == 0, result.stdout.str() + result.stderr.str()
+    assert "::error" not in result.stdout.str()
+
+
 def test_help_with_an_option_of_ours_needs_no_project(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--help", "--specdec-gpu")
     assert result.ret == 0

@@ -162,7 +162,7 @@ def test_failure_text_of_a_fallen_rate() -> None:
         stored(prompts=(prompt(drafts=counters(60)), prompt("p2", drafts=counters(40)))),
     )
     assert str(verdict).splitlines() == [
-        "failed: acceptance rate of `sql`",
+        "failed: acceptance rate of `sql`: 0.3 is below 0.475",
         "now: 0.3",
         "stored: 0.5",
         "floor: 0.475 (stored less 5%)",

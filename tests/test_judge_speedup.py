@@ -253,7 +253,7 @@ def test_failure_text_of_a_fallen_speedup() -> None:
         measurement(speedup=now), stored(speedup=2.0), rules=rules(tolerances=TEN_PERCENT)
     )
     assert str(verdict).splitlines() == [
-        "failed: speedup of `sql`",
+        "failed: speedup of `sql`: 1.5 is below 1.8",
         "now: 1.5",
         "interval: 1.5 to 1.5 (confidence of each end: 95%, 95%)",
         "stored: 2",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_specdec.counters import DraftCounters
 from pytest_specdec.generation import Generation, Pass, Role, Run, RunPair
-from pytest_specdec.measurement import Measurement, measure, token_digest
+from pytest_specdec.measurement import Measurement, measure, output_tokens_per_s, token_digest
 from pytest_specdec.workload import Prompt, Workload
 
 FIRST = DraftCounters(
@@ -190,6 +190,21 @@ def test_times_are_medians_over_all_passes() -> None:
     assert (measurement.baseline.ttft_ms, measurement.baseline.tpot_ms) == (6.5, 4)
     assert (measurement.speculative.ttft_ms, measurement.speculative.tpot_ms) == (5, 2)
     assert measurement.baseline.num_passes == 2
+
+
+@pytest.mark.parametrize(
+    ("passes", "rate"),
+    [
+        ([PLAIN], 20.0),
+        # Geometric, so that the two engines' are in the ratio of the speedup.
+        ([walk(generation(), wall_s=1.0), walk(generation(), wall_s=4.0)], 5.0),
+        ([PLAIN, walk(generation(), wall_s=0.0)], None),
+        ([PLAIN, walk(generation(num_tokens=0))], None),
+    ],
+)
+def test_output_tokens_per_second(passes: list[Pass], rate: float | None) -> None:
+    told = output_tokens_per_s(Run(role=B, workload="sql", passes=tuple(passes)))
+    assert told == (None if rate is None else pytest.approx(rate))
 
 
 def test_answers_of_one_token_have_no_tpot() -> None:

@@ -46,6 +46,19 @@ def test_what_is_not_known_is_not_told() -> None:
     assert SURE.power == ""
 
 
+@pytest.mark.parametrize(
+    ("kind", "head"),
+    [
+        ("failed", "failed: speedup of `sql`: 1.5 is below 1.9"),
+        ("passed", "passed: speedup of `sql`"),
+        ("inconclusive", "inconclusive: speedup of `sql`"),
+    ],
+)
+def test_the_first_line_says_how_far_a_figure_fell(kind: VerdictKind, head: str) -> None:
+    told = replace(SURE, kind=kind, floor=1.9, floor_origin="stored less 5%")
+    assert str(told).splitlines()[0] == head
+
+
 @pytest.mark.parametrize("kind", get_args(VerdictKind))
 def test_the_way_out_of_other_hardware_names_the_file(kind: VerdictKind) -> None:
     verdict = Verdict(kind=kind, metric="speedup", workload="sql", hint="as it was")

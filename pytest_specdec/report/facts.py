@@ -82,6 +82,10 @@ class WorkloadReport:
         rest = KNOWN if self.known else "passed"
         return next((kind for kind in WORST_FIRST if kind in kinds), rest)
 
+    def word(self, metric: Metric) -> str:
+        """One for one metric: its verdict, or that its numbers became the stored ones."""
+        return STORED if self.is_stored_now else self.verdicts[metric].kind
+
     @property
     def gated_verdicts(self) -> Sequence[Verdict]:
         """Those that can fail the build."""

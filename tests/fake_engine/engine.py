@@ -94,11 +94,12 @@ class Refusal(Exception):
 
 def encode(text: str) -> list[int]:
     chunks = [text[at : at + CHARS_PER_TOKEN] for at in range(0, len(text), CHARS_PER_TOKEN)]
-    return [int.from_bytes(chunk.encode(), "big") for chunk in chunks]
+    return [int.from_bytes(chunk.encode(errors="surrogatepass"), "big") for chunk in chunks]
 
 
 def decode(token_id: int) -> str:
-    return token_id.to_bytes((token_id.bit_length() + 7) // 8, "big").decode(errors="replace")
+    size = (token_id.bit_length() + 7) // 8
+    return token_id.to_bytes(size, "big").decode(errors="surrogatepass")
 
 
 def answer_to(prompt: str) -> str:

@@ -144,8 +144,8 @@ class Project:
         self._monkeypatch = monkeypatch
         self.folder = pytester.path
         self.log = self.folder / "engine.log"
-        monkeypatch.delenv("CI", raising=False)
-        monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+        for name in ("CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
+            monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("FAKE_ENGINE_LOG", str(self.log))
         # Looking through all packages of an environment for plugins takes longer than a session.
         monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
