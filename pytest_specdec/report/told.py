@@ -59,7 +59,12 @@ class Told:
 
 def told(workload: Data) -> list[Told]:
     """What fails the build first, then what is known, then the rest."""
-    everything = [*_findings(workload), *_unexpected(workload), *_verdicts(workload)]
+    everything = [
+        *_findings(workload),
+        *_unexpected(workload),
+        *_verdicts(workload),
+        *_not_stored(workload),
+    ]
     return sorted(everything, key=lambda each: [*SEVERITIES].index(each.severity))
 
 
@@ -102,21 +107,32 @@ def _unexpected(workload: Data) -> Iterator[Told]:
 
 def _verdicts(workload: Data) -> Iterator[Told]:
     """Those that could fail the build and did not pass."""
+    if workload["not_stored"] or workload["verdict"] == "stored":
+        return  # an update settles them, or fails their tests by itself
     known = {(each["check"], each["about"]) for each in workload["known_defects"]}
-    not_stored = "\n".join([f"not stored: `{workload['name']}`", *workload["not_stored"]])
     for metric in workload["gated"]:
         data = workload["verdicts"][metric]
-        if data["kind"] == "passed" or workload["verdict"] == "stored":
+        if data["kind"] == "passed":
             continue
         rest: Severity = "error" if metric in workload["failing"] else "note"
         yield Told(
             severity="warning" if (metric, None) in known else rest,
             check=metric,
             about=None,
-            title="not stored" if workload["not_stored"] else data["kind"],
-            text=not_stored
-            if workload["not_stored"]
-            else str(Verdict(**{**data, "reasons": tuple(data["reasons"])})),
+            title=data["kind"],
+            text=str(Verdict(**{**data, "reasons": tuple(data["reasons"])})),
+        )
+
+
+def _not_stored(workload: Data) -> Iterator[Told]:
+    """An update that was refused."""
+    if workload["not_stored"]:
+        yield Told(
+            severity="error",
+            check=" and ".join(workload["failing"]),
+            about=None,
+            title="not stored",
+            text="\n".join([f"not stored: `{workload['name']}`", *workload["not_stored"]]),
         )
 
 

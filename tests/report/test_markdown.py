@@ -115,10 +115,14 @@ def test_what_was_stored_and_what_not_is_told() -> None:
     text = of(update=told)
     assert "- story: not stored: why\n- stored baselines written: a/b.json\n" in text
     assert "| sql | speedup | - | 1.5 |" in text
-    refused = workload_report(
-        not_stored=("why",), failing=("speedup",), speedup={"kind": "no stored baseline"}
-    )
-    assert "<pre>not stored: `sql`\nwhy</pre>" in of(workloads=(refused,))
+
+
+def test_an_update_that_is_refused_is_a_failure_with_its_reasons() -> None:
+    failing = ("acceptance", "speedup")
+    text = of(workloads=(workload_report(not_stored=("why",), failing=failing),))
+    assert "#### Failures (1)" in text
+    assert "<summary>sql: acceptance and speedup: not stored (fails the build)</summary>" in text
+    assert "<pre>not stored: `sql`\nwhy</pre>" in text
 
 
 def test_what_cannot_be_seen_is_made_visible() -> None:
