@@ -14,6 +14,7 @@ from pytest_specdec.errors import SpecdecError
 from pytest_specdec.hardware import Hardware, hardware_for
 from pytest_specdec.kinds import KINDS
 from pytest_specdec.known_defects import check_known_names
+from pytest_specdec.leases import Lease
 from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile, Profiles, read_profiles
 from pytest_specdec.profile_gate import ProfileGate
@@ -27,6 +28,7 @@ class Gate:
     Args:
         options: what the session asks for.
         watch: told what the engines do.
+        share: which of the GPUs to try first; workers of one session have different ones.
 
     Raises:
         ConfigError: `specdec.toml` cannot be read, holds no such profile, or a known defect of a
@@ -36,7 +38,7 @@ class Gate:
         RecordingError: a recording to be judged cannot be read, or none can be written.
     """
 
-    def __init__(self, options: Options, *, watch: Watch) -> None:
+    def __init__(self, options: Options, *, watch: Watch, share: int = 0) -> None:
         self.options = options
         read = read_profiles(options.config_file)
         for each in read.profiles.values():
@@ -46,7 +48,7 @@ class Gate:
         store = BaselineStore(options.baselines_folder)
         self.profiles: dict[str, ProfileGate] = {}
         for profile in profiles:
-            hardware, pair = _pair(options, profile, watch)
+            hardware, pair = _pair(options, profile, watch, share)
             self.profiles[profile.name] = ProfileGate(
                 profile=profile,
                 hardware=hardware,
@@ -69,13 +71,18 @@ class Gate:
             each.pair.close()
 
 
-def _pair(options: Options, profile: Profile, watch: Watch) -> tuple[Hardware, Pair]:
+def _pair(options: Options, profile: Profile, watch: Watch, share: int) -> tuple[Hardware, Pair]:
     """What a profile is judged by, and the hardware under it: engines here, or a recording."""
     if options.replay_folder is not None:
         recorded = RecordedPair(profile, options.replay_folder)
         return recorded.hardware, recorded
-    hardware, logs = hardware_for(profile), options.report_folder / "logs"
-    return hardware, EnginePair(profile, python=options.python, log_folder=logs, watch=watch)
+    return hardware_for(profile), EnginePair(
+        profile,
+        python=options.python,
+        log_folder=options.report_folder / "logs",
+        watch=watch,
+        lease=Lease(profile, share=share, watch=watch),
+    )
 
 
 def _recorder(options: Options, profile: Profile, hardware: Hardware) -> Recorder | None:

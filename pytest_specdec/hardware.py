@@ -10,7 +10,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,15 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU as NVML sees it."""
+    """One GPU as NVML sees it.
 
+    Attributes:
+        entry: what names it in `CUDA_VISIBLE_DEVICES`.
+        uuid: of the GPU or the MIG instance; the same whoever looks.
+    """
+
+    entry: str
+    uuid: str
     name: str
     compute_capability: str
     memory_gib: float
@@ -82,6 +89,10 @@ class Gpu:
         capability = self.compute_capability
         major = f"{capability.partition('.')[0]}.x"
         return ARCHITECTURES.get(capability, ARCHITECTURES.get(major, "unknown architecture"))
+
+    def is_like(self, other: Gpu) -> bool:
+        """Whether numbers of the two may be compared."""
+        return replace(self, entry=other.entry, uuid=other.uuid) == other
 
 
 def hardware_for(profile: Profile) -> Hardware:
@@ -124,14 +135,14 @@ def gpu_hardware(profile: Profile, gpus: Sequence[Gpu]) -> Hardware:
     Raises:
         HardwareError: if the profile does not accept them, saying what was asked and what is here.
     """
-    requires = profile.requires
+    requires, num_gpus = profile.requires, profile.num_gpus
     fitting = [
         gpu
-        for gpu in gpus[: requires.num_gpus]
+        for gpu in gpus[:num_gpus]
         if gpu.memory_gib >= requires.memory_gib
         and _accepts(requires.compute_capability, gpu.compute_capability)
     ]
-    if len(fitting) < requires.num_gpus:
+    if len(fitting) < num_gpus:
         wanted = " or ".join(requires.compute_capability) or "any"
         here = ", ".join(
             f"{gpu.name} ({gpu.architecture}, compute capability {gpu.compute_capability}, "
@@ -139,7 +150,7 @@ def gpu_hardware(profile: Profile, gpus: Sequence[Gpu]) -> Hardware:
             for gpu in gpus
         )
         raise HardwareError(
-            f"profile `{profile.name}` needs {requires.num_gpus} GPU of compute capability "
+            f"profile `{profile.name}` needs {num_gpus} GPU of compute capability "
             f"{wanted} with at least {requires.memory_gib:g} GiB\nhere: {here}",
             hint="choose a profile for this GPU with `--specdec-profile`, another GPU with "
             "CUDA_VISIBLE_DEVICES, or change the profile's `requires`",
@@ -147,14 +158,14 @@ def gpu_hardware(profile: Profile, gpus: Sequence[Gpu]) -> Hardware:
     gpu = fitting[0]
     facts: dict[str, Fact] = {
         "name": gpu.name,
-        "count": requires.num_gpus,
+        "count": num_gpus,
         "compute_capability": gpu.compute_capability,
         "memory_gib": round(gpu.memory_gib),
         "mig": gpu.is_mig,
     }
     if gpu.power_limit_w is not None:
         facts["power_limit_w"] = round(gpu.power_limit_w)
-    return Hardware(device="gpu", name=gpu.name, count=requires.num_gpus, facts=facts)
+    return Hardware(device="gpu", name=gpu.name, count=num_gpus, facts=facts)
 
 
 def _accepts(accepted: Sequence[str], capability: str) -> bool:
@@ -184,7 +195,7 @@ def visible_gpus() -> tuple[Gpu, ...]:
             hint="check the driver with `nvidia-smi`; without a GPU leave `--specdec-gpu` out",
         ) from None
     try:
-        gpus = tuple(_gpu(pynvml, handle) for handle in visible_handles(pynvml))
+        gpus = tuple(_gpu(pynvml, *each) for each in _visible(pynvml, None))
     except pynvml.NVMLError as error:
         raise HardwareError(f"a GPU does not answer: {error}", hint="see `nvidia-smi`") from None
     finally:
@@ -198,15 +209,23 @@ def visible_gpus() -> tuple[Gpu, ...]:
     return gpus
 
 
-def visible_handles(nvml: Any) -> list[Any]:
-    """NVML knows nothing of `CUDA_VISIBLE_DEVICES`: indices, UUIDs and MIG ids are read here.
+def visible_handles(nvml: Any, visible: str | None = None) -> list[Any]:
+    """The GPUs of `CUDA_VISIBLE_DEVICES`, or of another text like it.
 
     Raises:
         HardwareError: if it names a GPU that is not here.
     """
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [handle for _, handle in _visible(nvml, visible)]
+
+
+def _visible(nvml: Any, visible: str | None) -> list[tuple[str, Any]]:
+    """NVML knows nothing of `CUDA_VISIBLE_DEVICES`: indices, UUIDs and MIG ids are read here, and
+    stand before each handle."""
     if visible is None:
-        return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        count = nvml.nvmlDeviceGetCount()
+        return [(str(index), nvml.nvmlDeviceGetHandleByIndex(index)) for index in range(count)]
     handles = []
     for entry in filter(None, (each.strip() for each in visible.split(","))):
         if entry == "-1":
@@ -217,7 +236,7 @@ def visible_handles(nvml: Any) -> list[Any]:
                 f"`CUDA_VISIBLE_DEVICES` names a GPU that is not here: {entry}",
                 hint="`nvidia-smi -L` lists those that are",
             )
-        handles.append(handle)
+        handles.append((entry, handle))
     return handles
 
 
@@ -233,7 +252,7 @@ def _handle(nvml: Any, entry: str) -> Any | None:
         return fitting[0] if len(fitting) == 1 else None
 
 
-def _gpu(nvml: Any, handle: Any) -> Gpu:
+def _gpu(nvml: Any, entry: str, handle: Any) -> Gpu:
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     try:
         power_limit_w = nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000
@@ -244,6 +263,8 @@ def _gpu(nvml: Any, handle: Any) -> Gpu:
     except nvml.NVMLError:
         is_mig = False
     return Gpu(
+        entry=entry,
+        uuid=nvml.nvmlDeviceGetUUID(handle),
         name=nvml.nvmlDeviceGetName(handle),
         compute_capability=f"{major}.{minor}",
         memory_gib=_memory_bytes(nvml, handle) / 2**30,

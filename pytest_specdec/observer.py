@@ -49,14 +49,21 @@ class Observer:
         device: GPUs are asked for `gpu` only.
         sessions: ids of the engines' processes as they are now, each the leader of its session.
         num_gpus: how many the profile uses; those are the first visible ones.
+        visible: those that the engines see, in place of what `CUDA_VISIBLE_DEVICES` says here.
     """
 
     def __init__(
-        self, device: Device, sessions: Callable[[], Collection[int]], *, num_gpus: int = 1
+        self,
+        device: Device,
+        sessions: Callable[[], Collection[int]],
+        *,
+        num_gpus: int = 1,
+        visible: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._device = device
         self._running = sessions
         self._num_gpus = num_gpus
+        self._visible = visible
         self._sessions: set[int] = set()
         self._gpus = _Gpus(num_gpus)
         self._asked_s = -math.inf
@@ -68,7 +75,7 @@ class Observer:
         self._gpus.close()
         self._gpus = _Gpus(self._num_gpus)
         if self._device == "gpu":
-            self._gpus.open()
+            self._gpus.open(self._visible())
         self._sessions = set(self._running())
         self._asked_s = -math.inf
         self._cpu_times = _CpuTimes.now(self._sessions)
@@ -197,14 +204,14 @@ class _Gpus:
         self._is_ours_named = False
         self._others: set[int] = set()
 
-    def open(self) -> None:
+    def open(self, visible: str | None) -> None:
         with contextlib.suppress(ImportError):
             import pynvml
 
             with contextlib.suppress(*_nvml_errors(pynvml), HardwareError):
                 pynvml.nvmlInit()
                 self._nvml = pynvml
-                self._handles = visible_handles(pynvml)[: self._num_gpus]
+                self._handles = visible_handles(pynvml, visible)[: self._num_gpus]
 
     def close(self) -> None:
         if self._nvml is not None:

@@ -202,6 +202,12 @@ class Profile:
         model = self.speculative_config.get("model")
         return None if model is None else _model(model, self.root)
 
+    @property
+    def num_gpus(self) -> int:
+        """GPUs that its engines take: those it requires, or those that it spreads a model over."""
+        spread = self.engine_args.get("tensor_parallel_size", 1)
+        return max(self.requires.num_gpus, spread if isinstance(spread, int) else 1)
+
     def engine_arguments(self, role: Role) -> dict[str, Any]:
         """vLLM's arguments of one engine of the pair; speculation is all they differ in."""
         arguments: dict[str, Any] = {**self.engine_args, "model": self.target_model}
@@ -303,6 +309,14 @@ def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:
             raise place.at("engine_args").at(key).error("cannot be set here", hint=reason)
     if len(set(profile.gated)) < len(profile.gated):
         raise place.at("gated").error(f"names one twice: {[*profile.gated]!r}")
+    if "CUDA_VISIBLE_DEVICES" in profile.env:
+        raise (
+            place.at("env")
+            .at("CUDA_VISIBLE_DEVICES")
+            .error(
+                "cannot be set here", hint="set it for pytest, which shares out the GPUs it shows"
+            )
+        )
     _check_speculative_config(place.at("speculative_config"), profile.speculative_config)
     check_known_defects(place.at("known_defects"), profile.known_defects)
     return profile

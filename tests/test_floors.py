@@ -22,8 +22,8 @@ FLOORS = {
     "imports.bench_sweep imports.bench_text imports.document imports.fields imports.formats "
     "imports.golden imports.guidellm imports.imported imports.log_windows "
     "imports.measurements imports.offline imports.per_request imports.prometheus "
-    "imports.scrape imports.server_log imports.session_report known_defects model_files "
-    "observer profile recording recording_file recording_lines",
+    "imports.scrape imports.server_log imports.session_report known_defects leases "
+    "model_files observer profile recording recording_file recording_lines",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
     "checks.evidence checks.finding checks.honoured checks.honoured_content "
@@ -40,8 +40,8 @@ FLOORS = {
     "report.json_file report.json_workload report.markdown report.measurements report.page "
     "report.page_workload report.properties report.saved report.summary report.told",
     5: "benchmarks cli compare fixtures gate github junit options plugin profile_gate "
-    "profile_report profile_verdicts progress recorder report_command report_files session "
-    "stored_entries stored_numbers suite",
+    "profile_report profile_verdicts progress recorder report_command report_files "
+    "session stored_entries stored_numbers suite",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.

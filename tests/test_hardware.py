@@ -29,6 +29,8 @@ CPU = Profile(
     name="small", root=Path(), device="cpu", model="m", speculative_config={"method": "ngram"}
 )
 B200 = Gpu(
+    entry="0",
+    uuid="GPU-aa11",
     name="NVIDIA B200",
     compute_capability="10.0",
     memory_gib=178.4,
@@ -229,6 +231,8 @@ def test_what_a_gpu_tells(nvml: Nvml) -> None:
     nvml.cards = [Card(uuid="GPU-1", capability=(12, 1), memory_bytes=3 * GIB // 2)]
     assert visible_gpus() == (
         Gpu(
+            entry="0",
+            uuid="GPU-1",
             name="NVIDIA B200",
             compute_capability="12.1",
             memory_gib=1.5,

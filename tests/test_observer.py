@@ -472,6 +472,14 @@ def test_the_gpus_of_the_profile_are_looked_at(machine: Machine, nvml: Nvml) -> 
     assert two.sm_clock_mhz == (1960, 1980)
 
 
+def test_the_gpus_that_the_engines_see_are_looked_at(machine: Machine, nvml: Nvml) -> None:
+    nvml.cards[1] = Card(reasons=0x8)
+    observer = Observer("gpu", lambda: [ENGINE], visible=lambda: "1")
+    observer.start()
+    observer.sample()
+    assert observer.stop().throttle_reasons == ("HW slowdown",)
+
+
 def test_gpus_are_asked_no_oftener_than_is_cheap(machine: Machine, nvml: Nvml) -> None:
     observer = Observer("gpu", lambda: [ENGINE])
     observer.start()

@@ -262,6 +262,11 @@ def test_the_digest_is_of_what_the_engines_are_told(
             "versions = 'new'\nreason = 'why'",
             "`profiles.small.known_defects.0.versions` names no versions: 'new'",
         ),
+        (
+            "env = { CUDA_VISIBLE_DEVICES = '0' }",
+            "`profiles.small.env.CUDA_VISIBLE_DEVICES` cannot be set here\nhint: set it for "
+            "pytest, which shares out the GPUs it shows",
+        ),
         ("requires = { num_gpus = 0 }", "`profiles.small.requires.num_gpus` is below 1: 0"),
         *(
             (

@@ -15,6 +15,7 @@ from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.engines.protocol import Engine, EngineFacts, IsDecided, Watch
 from pytest_specdec.errors import FATAL, EngineDied, EngineUnavailable, SpecdecError
 from pytest_specdec.generation import ROLES, Pass, Role, RunPair, TokenScore
+from pytest_specdec.leases import Lease
 from pytest_specdec.model_files import check_folder, check_vocabulary
 from pytest_specdec.observer import Observer
 from pytest_specdec.profile import Profile
@@ -33,6 +34,7 @@ class EnginePair:
         python: the interpreter that has vLLM.
         log_folder: where each engine's log goes.
         watch: told what goes on.
+        lease: the devices that the engines have to themselves; without it, what others leave.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class EnginePair:
         python: Path,
         log_folder: Path,
         watch: Watch,
+        lease: Lease | None = None,
     ) -> None:
         self.profile = profile
         self.num_starts: dict[Role, int] = dict.fromkeys(ROLES, 0)
@@ -49,16 +52,18 @@ class EnginePair:
         self._log_folder = log_folder
         self._versions: Mapping[str, str | None] = {}
         self._watch = watch
+        self._lease = lease
         self._engines: dict[Role, ProcessEngine] = {}
         self._loaded: set[Role] = set()
         observer = Observer(
             profile.device,
             lambda: [engine.pid for engine in self._engines.values()],
-            num_gpus=profile.requires.num_gpus,
+            num_gpus=profile.num_gpus,
+            visible=lambda: self._devices.get("CUDA_VISIBLE_DEVICES"),
         )
         self._passes = Passes(self.engine, observer=observer, watch=watch)
         self._loads = Loads(
-            profile, self._passes, engine=self.engine, close=self.close, watch=watch
+            profile, self._passes, engine=self.engine, close=self._end_all, watch=watch
         )
         self.failure: SpecdecError | None = None
         self.facts: dict[Role, EngineFacts] = {}
@@ -95,10 +100,13 @@ class EnginePair:
         Raises:
             ModelError: a model folder is missing, or target and draft do not fit together.
             EngineUnavailable: the interpreter cannot import vLLM, or only its CPU build.
+            EngineStartError: others have the devices.
         """
         if self._engines:
             return
         self.check_models()
+        if self._lease is not None:
+            self._lease.take()
         first, *others = ROLES if self.profile.layout == "concurrent" else ROLES[:1]
         # The processes import side by side; only then is either waited for.
         for role in (first, *others):
@@ -115,6 +123,11 @@ class EnginePair:
             )
         self._engines[first].check_names(self.profile.engine_arguments("speculative"))
         self._check_draft(self._engines[first])
+
+    def begin(self) -> None:
+        """As `start`, but a failure is remembered as one of loading is."""
+        with self._remembering():
+            self.start()
 
     def engine(self, role: Role) -> Engine:
         """The loaded engine of that role. In the sequential layout the other one ends for it.
@@ -165,9 +178,12 @@ class EnginePair:
         return self.engine("baseline").score(prompt_token_ids, token_ids)
 
     def close(self) -> None:
-        """Ends both engines and all they started."""
-        for role in list(self._engines):
-            self._end(role)
+        """Ends both engines and all they started, and gives their devices back."""
+        try:
+            self._end_all()
+        finally:
+            if self._lease is not None:
+                self._lease.release()
 
     @contextmanager
     def _remembering(self) -> Iterator[None]:
@@ -188,9 +204,17 @@ class EnginePair:
     def _spawn(self, role: Role) -> None:
         log_path = self._log_folder / f"{self.profile.name}-{role}.log"
         self._engines[role] = ProcessEngine(
-            self.profile, role, python=self._python, log_path=log_path
+            self.profile, role, python=self._python, log_path=log_path, devices=self._devices
         )
         self.num_starts[role] += 1
+
+    @property
+    def _devices(self) -> Mapping[str, str]:
+        return {} if self._lease is None else self._lease.env
+
+    def _end_all(self) -> None:
+        for role in list(self._engines):
+            self._end(role)
 
     def _end(self, role: Role) -> None:
         self._engines.pop(role).close()

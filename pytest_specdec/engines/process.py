@@ -45,9 +45,18 @@ class ProcessEngine:
         role: which of the two this is.
         python: the interpreter that has vLLM.
         log_path: where the engine's own output goes; overwritten.
+        devices: environment variables that show it no other devices than its own.
     """
 
-    def __init__(self, profile: Profile, role: Role, *, python: Path, log_path: Path) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        role: Role,
+        *,
+        python: Path,
+        log_path: Path,
+        devices: Mapping[str, str] | None = None,
+    ) -> None:
         self.role: Role = role
         self.log_path = log_path
         self._profile = profile
@@ -60,7 +69,7 @@ class ProcessEngine:
             str(self),
             python=python,
             log_path=log_path,
-            env=worker_environment(profile.device, profile.env),
+            env=worker_environment(profile.device, {**profile.env, **(devices or {})}),
         )
         # One that is dead already is told of when it is asked, as any other.
         with contextlib.suppress(EngineError):

@@ -419,7 +419,7 @@ def serve(commands: TextIO, replies: TextIO) -> None:
         replies.flush()
 
     engine = FakeEngine()
-    log(op="start", role=None)
+    log(op="start", role=None, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
     for line in commands:
         command = json.loads(line)
         if command["op"] == "shutdown":

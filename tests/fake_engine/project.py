@@ -147,6 +147,8 @@ class Project:
         for name in ("CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("FAKE_ENGINE_LOG", str(self.log))
+        # No session that runs beside the tests is waited for.
+        monkeypatch.setenv("SPECDEC_LOCKS", str(self.folder))
         # Looking through all packages of an environment for plugins takes longer than a session.
         monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         self.python = self.folder / "fake-python"
@@ -270,6 +272,12 @@ class Project:
         mark = f"FAKE_ENGINE_LOG={self.log}\0".encode()
         pids = {each["pid"] for each in self.commands()}
         return sorted(pid for pid in pids if mark in _environment(pid))
+
+    def living_processes(self) -> list[int]:
+        """Process ids of all that the project's sessions started and that still runs."""
+        mark = f"FAKE_ENGINE_LOG={self.log}\0".encode()
+        pids = [int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal()]
+        return [pid for pid in pids if mark in _environment(pid)]
 
     def engines_left_behind(self) -> list[int]:
         """Those that still live in a while: a process that was killed takes a moment to die."""

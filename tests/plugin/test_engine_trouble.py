@@ -223,6 +223,8 @@ def test_an_interpreter_that_dies_while_importing(ready: Project) -> None:
 def gpu(ready: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project on a machine with one GPU."""
     here = Gpu(
+        entry="0",
+        uuid="GPU-aa11",
         name="NVIDIA B200",
         compute_capability="10.0",
         memory_gib=180.0,
