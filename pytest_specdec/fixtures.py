@@ -78,6 +78,15 @@ def stored_baseline(specdec_profile: ProfileGate) -> StoredBaseline | None:
     return specdec_profile.stored
 
 
+def profile_name(item: pytest.Item) -> str | None:
+    """The profile an item needs: its own, or that of our fixtures; `None` for all other items."""
+    if (own := getattr(item, "profile_name", None)) is not None:
+        return str(own)
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    # Where no gate could be made there are no profiles, and pytest makes one parameter of none.
+    return name if isinstance(name := params.get(PROFILE_FIXTURE), str) else None
+
+
 @contextmanager
 def message_only() -> Iterator[None]:
     """Our errors are messages for people: no traceback, and no chain of exceptions."""

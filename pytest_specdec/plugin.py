@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from pytest_specdec.fixtures import (
     PROFILE_FIXTURE,
     baseline_engine,
     engine_pair,
+    profile_name,
     runs,
     specdec_profile,
     speculative_engine,
@@ -53,7 +55,13 @@ def pytest_configure(config: pytest.Config) -> None:
         "specdec(workload): names the `.jsonl` workload of a test's `workload` and `runs` "
         "fixtures, relative to the test's file",
     )
-    if not config.option.help and Options.from_pytest_config(config).is_explicit:
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or hasattr(config.hook, "pytest_xdist_make_scheduler"):
+        from pytest_specdec.workers import join
+
+        join(config, partial(_session, config))
+    # What a worker lacks is told when it has collected.
+    if not (is_worker or config.option.help) and Options.from_pytest_config(config).is_explicit:
         _session(config).check()
 
 
@@ -86,17 +94,15 @@ def pytest_collection_modifyitems(
     # them: they are judged together, when all that is planned has run.
     order: dict[str | None, int] = {None: 0}
     for item in items:
-        order.setdefault(_profile_name(item), len(order))
-    items.sort(
-        key=lambda item: (order[_profile_name(item)], getattr(item, "is_judged_last", False))
-    )
+        order.setdefault(profile_name(item), len(order))
+    items.sort(key=lambda item: (order[profile_name(item)], getattr(item, "is_judged_last", False)))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     will_stop = session.testsfailed and not config.option.continue_on_collection_errors
-    if config.option.collectonly or will_stop:
+    if config.option.collectonly or (will_stop and not hasattr(config, "workerinput")):
         return
     planned = _planned_by_profile(session.items)
     has_error = _has_session(config) and not _session(config).profile_gates()
@@ -148,19 +154,11 @@ def _is_in_suite(file_path: Path, config: pytest.Config) -> bool:
     return any(file_path.is_relative_to(folder) for folder in folders)
 
 
-def _profile_name(item: pytest.Item) -> str | None:
-    """The profile an item needs: its own, or that of our fixtures; `None` for all other items."""
-    if (own := getattr(item, "profile_name", None)) is not None:
-        return str(own)
-    callspec = getattr(item, "callspec", None)
-    return None if callspec is None else callspec.params.get(PROFILE_FIXTURE)
-
-
 def _planned_by_profile(items: list[pytest.Item]) -> dict[str, list[Workload]]:
     """The workloads that tests will ask for, each once, in the tests' order."""
     planned: dict[str, dict[Path, Workload]] = {}
     for item in items:
-        if (name := _profile_name(item)) is not None:
+        if (name := profile_name(item)) is not None:
             planned.setdefault(name, {}).update(_planned(item))
     return {name: [*each.values()] for name, each in planned.items()}
 

@@ -24,9 +24,9 @@ from pytest_specdec.options import Options
 from pytest_specdec.profile import Profile
 from pytest_specdec.profile_verdicts import ProfileVerdicts
 from pytest_specdec.recorder import Recorder
-from pytest_specdec.report.facts import NOT_REACHED, Update
+from pytest_specdec.report.facts import NOT_REACHED
 from pytest_specdec.stored_baseline import StoredBaseline
-from pytest_specdec.stored_numbers import StoredNumbers
+from pytest_specdec.stored_numbers import Proposal, StoredNumbers
 from pytest_specdec.verdict import Outcome, Verdict, outcome
 from pytest_specdec.witness import Witness
 from pytest_specdec.workload import Metric, Workload
@@ -241,8 +241,8 @@ class ProfileGate:
         """The recording that is judged; `None` where engines run."""
         return self.pair if isinstance(self.pair, RecordedPair) else None
 
-    def update(self) -> Update:
-        """Writes what was measured to the stored baseline, as far as it may be."""
+    def proposal(self) -> Proposal:
+        """What of that which was measured is to be stored, and what may not be."""
         stored_now = [
             each for each in self.assessments if self.stored_numbers.is_stored_now(each.workload)
         ]
@@ -259,6 +259,8 @@ class ProfileGate:
             for each in stored_now
             if not refused[each.workload.name]
         }
-        return self.stored_numbers.write(
-            accepted, refused={name: reasons for name, reasons in refused.items() if reasons}
+        return Proposal(
+            numbers=self.stored_numbers,
+            accepted=accepted,
+            refused={name: reasons for name, reasons in refused.items() if reasons},
         )

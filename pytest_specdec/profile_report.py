@@ -3,28 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from pytest_specdec.assessment import Assessment, Subject
 from pytest_specdec.catalogue import check_names
 from pytest_specdec.floors import line
 from pytest_specdec.known_defects import KnownDefect, untested
 from pytest_specdec.profile_gate import ProfileGate
-from pytest_specdec.report.facts import ABSENT, ProfileReport, Update, WorkloadReport
+from pytest_specdec.report.facts import ABSENT, ProfileReport, WorkloadReport
+from pytest_specdec.stored_numbers import Proposal
 from pytest_specdec.verdict import Outcome
 from pytest_specdec.workload import Metric, Workload
 
 UPGRADED = ("vllm", "torch", "driver")
 
 
-def profile_report(
-    gate: ProfileGate, *, asked_for: Mapping[str, Workload], update: Update | None
-) -> ProfileReport:
-    """All there is to report on the profile.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileResult:
+    """What a session, or one of its workers, made of a profile.
+
+    Attributes:
+        report: without an update.
+        proposal: what is to be stored; `None` where nothing is.
+        unanswered: by workload, how many questions its recording could not answer.
+    """
+
+    report: ProfileReport
+    proposal: Proposal | None
+    unanswered: Mapping[str, int]
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it was here that engines were started, or their recordings read."""
+        return bool(self.report.workloads) or any(self.report.num_starts.values())
+
+    def stored(self) -> ProfileReport:
+        """Stores what is to be stored, and reports that, too."""
+        if self.proposal is None:
+            return self.report
+        return replace(self.report, update=self.proposal.write())
+
+
+def profile_result(
+    gate: ProfileGate, *, asked_for: Mapping[str, Workload], is_update: bool
+) -> ProfileResult:
+    """What there is to report and to store of the profile.
 
     Args:
         asked_for: the workloads that some test asked for, by name.
-        update: what the gate's `update` did, if it was called.
+        is_update: whether numbers are to be stored.
     """
+    return ProfileResult(
+        report=_profile_report(gate, asked_for),
+        proposal=gate.proposal() if is_update else None,
+        unanswered={} if gate.recorded is None else dict(gate.recorded.unanswered),
+    )
+
+
+def _profile_report(gate: ProfileGate, asked_for: Mapping[str, Workload]) -> ProfileReport:
     provenances = [
         stored.provenance
         for each in gate.assessments
@@ -47,7 +83,7 @@ def profile_report(
         workloads=[workload_report(gate, each) for each in gate.assessments],
         unused=unused,
         untested=untested(gate.profile.known_defects, _tests(gate, asked_for.values())),
-        update=update,
+        update=None,
         not_run=gate.not_run(asked_for.values()),
         is_unused_failing=gate.options.strict_baselines and bool(unused),
     )

@@ -8,7 +8,7 @@ import pytest
 class TerminalWatch:
     """A line for each phase; on a terminal also how far it has come, on a line rewritten in place.
 
-    Silent with `-q` and where there is no terminal reporter, as in a worker of pytest-xdist.
+    Silent with `-q` and where there is no terminal reporter.
     """
 
     def __init__(self, config: pytest.Config) -> None:

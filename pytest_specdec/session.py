@@ -12,18 +12,20 @@ from typing import Any
 
 import pytest
 
-from pytest_specdec.errors import EngineError, EngineUnavailable, SpecdecError
+from pytest_specdec.errors import EngineUnavailable, SpecdecError
 from pytest_specdec.gate import Gate
 from pytest_specdec.junit import record_suite_properties
+from pytest_specdec.leases import check_shares
 from pytest_specdec.options import Options
 from pytest_specdec.profile_gate import ProfileGate
-from pytest_specdec.profile_report import profile_report
+from pytest_specdec.profile_report import ProfileResult, profile_result
 from pytest_specdec.progress import TerminalWatch
 from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_data
 from pytest_specdec.report.properties import suite_properties
 from pytest_specdec.report.summary import summary_lines
 from pytest_specdec.report_files import add_step_summary, remove_reports, write_reports
+from pytest_specdec.workers import CONTROLLER, WORKER, Controller, Worker
 from pytest_specdec.workload import Workload, read_workload
 
 SIGTERM_EXIT_STATUS = 128 + signal.SIGTERM
@@ -47,8 +49,11 @@ class GateSession:
         self._report_paths: tuple[Path, ...] = ()
         self._step_summary: str | None = None
         self.options = Options.from_pytest_config(config)
-        # Each worker of pytest-xdist is a session of its own, and would start engines of its own.
-        self._is_xdist_worker = hasattr(config, "workerinput")
+        self._is_begun = False
+        self._first: str | None = None
+        self._results: Sequence[ProfileResult] = ()
+        self._worker: Worker | None = config.pluginmanager.get_plugin(WORKER)
+        self._controller: Controller | None = config.pluginmanager.get_plugin(CONTROLLER)
 
     @classmethod
     def of(cls, config: pytest.Config) -> GateSession:
@@ -68,23 +73,21 @@ class GateSession:
             raise self._error
         if self._gate is None:
             try:
-                self._gate = Gate(self.options, watch=TerminalWatch(self._config))
+                self._gate = Gate(
+                    self.options,
+                    watch=self._worker or TerminalWatch(self._config),
+                    share=0 if self._worker is None else self._worker.share,
+                )
             except SpecdecError as error:
                 self._error = error
                 raise
         return self._gate
 
     def profile_gates(self) -> tuple[ProfileGate, ...]:
-        """Those of the session; none when the gate could not be made, which `start` tells.
-
-        Raises:
-            SpecdecError: the gate could not be made, and nothing is started here to tell it.
-        """
+        """Those of the session; none when the gate could not be made, which `start` tells."""
         try:
             return tuple(self.gate.profiles.values())
         except SpecdecError:
-            if self._is_xdist_worker:
-                raise
             return ()
 
     def asks_for(self, gate: ProfileGate, workload: Workload) -> None:
@@ -103,7 +106,7 @@ class GateSession:
 
     def start(self, planned: Mapping[str, Sequence[Workload]]) -> None:
         """Starts the first profile's engines' processes, so that what is missing is one error
-        before the first test.
+        before the first test. A worker does not know yet which profile it will get.
 
         Args:
             planned: the workloads of the selected tests, by profile, in the tests' order.
@@ -111,31 +114,60 @@ class GateSession:
         Raises:
             pytest.UsageError: the gate cannot be had.
         """
-        if self._is_xdist_worker:
-            return  # `profile` refuses every test
-        if self.options.update and self.options.is_ci and not self.options.update_in_ci:
-            raise pytest.UsageError(
-                "`--update-baselines` in a CI environment would let a build accept its own "
-                "regression\nhint: add `--update-baselines-in-ci` where that is meant"
-            )
         try:
-            profiles = self.gate.profiles  # raises, where no profile could be planned for
-            gates = [profiles[name] for name in planned]
-            for gate in gates:
-                for workload in planned[gate.profile.name]:
-                    self.asks_for(gate, workload)
-                gate.pair.check_models()
-                gate.plan(planned[gate.profile.name], num_profiles=len(planned))
-            self._old_handler = signal.signal(signal.SIGTERM, _exit_on_sigterm)
-            # An older session's reports must not be taken for those of this session.
-            remove_reports(self.options.report_folder)
-            gates[0].pair.start()
+            gates = self._plan(planned)
+            self._first = next(iter(planned))
+            if self._worker is None:
+                self.control()
+                gates[0].pair.start()
+            else:
+                engines = [each.profile for each in gates if each.recorded is None]
+                check_shares(engines, num_workers=self._worker.num_workers)
+                self._is_begun = True
         except EngineUnavailable as error:
-            if self.options.is_explicit or self.options.is_strict:
-                raise pytest.UsageError(str(error)) from None
-            self._no_engines = error
+            self._go_without_engines(error)
         except SpecdecError as error:
+            self._end_with(error)
+
+    def _plan(self, planned: Mapping[str, Sequence[Workload]]) -> list[ProfileGate]:
+        if self.options.update and self.options.is_ci and not self.options.update_in_ci:
+            raise SpecdecError(
+                "`--update-baselines` in a CI environment would let a build accept its own "
+                "regression",
+                hint="add `--update-baselines-in-ci` where that is meant",
+            )
+        profiles = self.gate.profiles  # raises, where no profile could be planned for
+        gates = [profiles[name] for name in planned]
+        for gate in gates:
+            for workload in planned[gate.profile.name]:
+                self.asks_for(gate, workload)
+            gate.pair.check_models()
+            gate.plan(planned[gate.profile.name], num_profiles=len(planned))
+        return gates
+
+    def control(self) -> None:
+        """Takes charge of what this session leaves behind; once."""
+        if self._is_begun:
+            return
+        self._is_begun = True
+        self._old_handler = signal.signal(signal.SIGTERM, _exit_on_sigterm)
+        # An older session's reports must not be taken for those of this session.
+        remove_reports(self.options.report_folder)
+        if self._controller is not None:
+            for line in self._folder_lines():
+                self._controller.say(line)
+
+    def _go_without_engines(self, error: EngineUnavailable) -> None:
+        """An error of the whole session where somebody asked for a gate; else tests skip."""
+        if self.options.is_explicit or self.options.is_strict:
+            self._end_with(error)
+        self._no_engines = error
+
+    def _end_with(self, error: SpecdecError) -> None:
+        """Ends the session with one error; where this is a worker, all of it."""
+        if self._worker is None:
             raise pytest.UsageError(str(error)) from None
+        self._worker.fail(str(error))
 
     def check(self) -> None:
         """Makes the gate because an option asks for it, before anything is collected.
@@ -154,39 +186,55 @@ class GateSession:
             pytest.skip(str(self._no_engines))
 
     def profile(self, name: str) -> ProfileGate:
-        """The named profile's share, its engines the only ones running.
+        """The named profile's share, its engines the only ones running."""
+        gate = self.gate.profile(name)
+        if self._worker is not None and gate.pair.failure is None:
+            self._begin(gate, self._worker)
+        return gate
 
-        Raises:
-            EngineError: this is a worker of pytest-xdist.
-        """
-        if self._is_xdist_worker:
-            raise EngineError(
-                "engines cannot be shared between the workers of pytest-xdist yet",
-                hint="run the suites without `-n`",
-            )
-        return self.gate.profile(name)
+    def _begin(self, gate: ProfileGate, worker: Worker) -> None:
+        """Starts the engines of the profile that this worker has got, if they do not run."""
+        is_new = not gate.pair.versions
+        try:
+            gate.pair.begin()
+        except EngineUnavailable as error:
+            self._go_without_engines(error)
+            self.skip_without_engines()  # the session ends, or all tests skip
+        except SpecdecError as error:
+            # As without workers: what the first profile lacks is the session's error.
+            if gate.profile.name == self._first:
+                worker.fail(str(error))
+            raise
+        if is_new:
+            worker.phase(self._header_line(gate))
+
+    def leave(self, name: str) -> None:
+        """Ends a profile's engines when no test here needs them any more."""
+        if self._gate is not None:
+            self._gate.profiles[name].pair.close()
 
     def header(self) -> list[str]:
-        """What is gated, with what, on what; a worker of pytest-xdist has nobody to tell."""
-        if self._is_xdist_worker:
-            return []
-        lines = []
-        for each in self.profile_gates():
-            versions = each.pair.versions
-            engine = f"vLLM {versions['vllm']}, torch {versions['torch']}" if versions else "vLLM -"
-            folder = self.options.baselines_folder / each.hardware.key
-            lines.append(
-                f"specdec: profile {each.profile.name}; {engine}; {each.hardware}; stored "
-                f"baselines: {_relative(folder, self._config)}"
-                + ("" if each.stored else f" ({_elsewhere(each)})")
-            )
+        """What is gated, with what, on what."""
+        lines = [self._header_line(each) for each in self.profile_gates()]
+        return [f"specdec: {line}" for line in (*lines, *(self._folder_lines() if lines else ()))]
+
+    def _header_line(self, gate: ProfileGate) -> str:
+        versions = gate.pair.versions
+        engine = f"vLLM {versions['vllm']}, torch {versions['torch']}" if versions else "vLLM -"
+        folder = self.options.baselines_folder / gate.hardware.key
+        return (
+            f"profile {gate.profile.name}; {engine}; {gate.hardware}; stored "
+            f"baselines: {_relative(folder, self._config)}"
+            + ("" if gate.stored else f" ({_elsewhere(gate)})")
+        )
+
+    def _folder_lines(self) -> Iterator[str]:
         for verb, path in (
             ("recorded to", self.options.record_folder),
             ("replayed from", self.options.replay_folder),
         ):
-            if path is not None and lines:
-                lines.append(f"specdec: {verb}: {_relative(path, self._config)}")
-        return lines
+            if path is not None:
+                yield f"{verb}: {_relative(path, self._config)}"
 
     def finish(self, *, is_complete: bool) -> bool:
         """Ends the engines, stores numbers where that is asked for, and writes the reports.
@@ -197,23 +245,32 @@ class GateSession:
         Returns:
             Whether all is stored that was to be stored.
         """
-        if self._gate is None or self._old_handler is None:
+        if not self._is_begun:
             return True
-        self._gate.close()
         is_update = self.options.update is not None and is_complete
-        self.reports = tuple(
-            profile_report(
-                each,
-                asked_for=self.asked_for.get(each.profile.name, {}),
-                update=each.update() if is_update else None,
-            )
-            for each in self.profile_gates()
-        )
+        self._results = self._made(is_update=is_update)
+        if self._worker is not None:
+            self._worker.finish(self._results)
+        if self._worker is not None or not self._results:
+            return True  # where workers were interrupted, none of them has told what it ran
+        self.reports = tuple(each.stored() if is_update else each.report for each in self._results)
         data = report_data(self.reports)
         self._report_paths = write_reports(data, self.options.report_folder)
         self._step_summary = add_step_summary(data)
         record_suite_properties(self._config, suite_properties(self.reports))
         return not any(each.update and each.update.refused for each in self.reports)
+
+    def _made(self, *, is_update: bool) -> Sequence[ProfileResult]:
+        """What this session ran, or what its workers did."""
+        if self._controller is not None:
+            return self._controller.results
+        self.gate.close()
+        return [
+            profile_result(
+                each, asked_for=self.asked_for.get(each.profile.name, {}), is_update=is_update
+            )
+            for each in self.profile_gates()
+        ]
 
     def summary(self) -> Iterator[str]:
         """The lines of the terminal's summary section; none when nothing ran."""
@@ -231,8 +288,8 @@ class GateSession:
 
     def _unanswered(self) -> Iterator[str]:
         """What the checks would have asked an engine, and its recording does not know."""
-        for recorded in (each.recorded for each in self.profile_gates()):
-            for name, count in recorded.unanswered.items() if recorded else ():
+        for result in self._results:
+            for name, count in result.unanswered.items():
                 yield f"{name}: questions about differing answers not in the recording: {count}"
 
     def close(self) -> None:

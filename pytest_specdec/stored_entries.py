@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from pytest_specdec.errors import SpecdecError
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.report.properties import item_properties
 from pytest_specdec.session import GateSession
@@ -31,10 +30,7 @@ def stored_entries(
         collected: the workloads of all tests by profile, before any is deselected.
     """
     gate_session = GateSession.of(session.config)
-    try:
-        gates = gate_session.profile_gates()
-    except SpecdecError:
-        return []
+    gates = gate_session.profile_gates()
     for name, workloads in collected.items():
         known = gate_session.asked_for.setdefault(name, {})
         for workload in workloads:

@@ -125,6 +125,24 @@ class StoredNumbers:
         return BaselineStore(self.options.baselines_folder)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What one profile's session would store, whoever writes it.
+
+    Attributes:
+        accepted: by workload, the numbers.
+        refused: why others are not to be written, by workload.
+    """
+
+    numbers: StoredNumbers
+    accepted: Mapping[str, StoredWorkload]
+    refused: Mapping[str, Sequence[str]]
+
+    def write(self) -> Update:
+        """Writes the numbers to the stored baseline, as far as they may be."""
+        return self.numbers.write(self.accepted, refused=self.refused)
+
+
 def commit_of(folder: Path) -> str | None:
     """The commit of the project whose suites ran; `None` outside version control."""
     try:

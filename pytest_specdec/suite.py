@@ -95,17 +95,19 @@ class GateItem(pytest.Item):
 
     def setup(self) -> None:
         session = GateSession.of(self.config)
-        # First of all: what cannot run is told too.
-        self.user_properties += item_properties(
-            profile=self.profile_name,
-            workload=self.workload.name,
-            subject=self.subject,
-            vllm_version=self.parent.gate.pair.versions.get("vllm"),
-        )
-        session.skip_without_engines()
-        # pytest asks no item how to show what went wrong in its setup.
-        with message_only():
-            self.assessment = session.profile(self.profile_name).assessment(self.workload)
+        try:
+            session.skip_without_engines()
+            # pytest asks no item how to show what went wrong in its setup.
+            with message_only():
+                self.assessment = session.profile(self.profile_name).assessment(self.workload)
+        finally:
+            # What cannot run is told too. The version is known once the engines have started.
+            self.user_properties += item_properties(
+                profile=self.profile_name,
+                workload=self.workload.name,
+                subject=self.subject,
+                vllm_version=self.parent.gate.pair.versions.get("vllm"),
+            )
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, f"{self.workload.name}: {self.name} ({self.profile_name})"

@@ -41,7 +41,7 @@ FLOORS = {
     "report.page_workload report.properties report.saved report.summary report.told",
     5: "benchmarks cli compare fixtures gate github junit options plugin profile_gate "
     "profile_report profile_verdicts progress recorder report_command report_files "
-    "session stored_entries stored_numbers suite",
+    "scheduling session stored_entries stored_numbers suite workers",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.

@@ -49,6 +49,20 @@ def test_a_project_without_workloads(
     assert not (pytester.path / ".specdec").exists()
 
 
+def test_a_project_without_workloads_under_pytest_xdist(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xdist")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(test_plain=TEST)
+    result = pytester.runpytest_subprocess(
+        *("-p", "pytest_specdec.plugin", "-p", "xdist.plugin", "-n1", "-v")
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["scheduling tests via LoadScheduling"])
+    assert "specdec" not in result.stdout.str().replace(TEST, "")
+
+
 def test_settings_alone_load_nothing(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

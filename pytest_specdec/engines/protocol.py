@@ -114,6 +114,10 @@ class Pair(Protocol):
         """Starts what takes long to start. Cheap to call again."""
         ...
 
+    def begin(self) -> None:
+        """As `start`; what it raises is a failure of the pair."""
+        ...
+
     def engine(self, role: Role) -> Engine:
         """The loaded engine of that role."""
         ...

@@ -88,6 +88,9 @@ class RecordedPair:
     def start(self) -> None:
         """Nothing is to be started."""
 
+    def begin(self) -> None:
+        """Likewise."""
+
     def close(self) -> None:
         """Nothing is to be ended."""
 

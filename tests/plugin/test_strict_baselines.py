@@ -196,11 +196,12 @@ class TestUnderXdist:
 
     def test_it_is_judged_though_no_engine_starts(self, renamed: Project) -> None:
         renamed.workload("own", "one", folder="tests").file("tests/test_own.py", OWN)
-        result = renamed.run("suites", "tests", STRICT, "-p", "xdist.plugin", "-n", "2")
+        arguments = ("suites", "tests", STRICT, "-p", "xdist.plugin", "-n", "2", "-k", "entries")
+        result = renamed.run(*arguments)
         assert entries(result) == {ENTRIES: "failed"}
         assert result.message("stored-entries").endswith(told(renamed, "`story`"))
         (renamed.folder / "suites/tale.jsonl").rename(renamed.folder / "suites/story.jsonl")
-        result = renamed.run("suites", "tests", STRICT, "-p", "xdist.plugin", "-n", "2")
+        result = renamed.run(*arguments)
         assert entries(result) == {ENTRIES: "passed"}
         assert result.commands == []
 
