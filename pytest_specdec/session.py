@@ -14,6 +14,7 @@ import pytest
 
 from pytest_specdec.errors import EngineUnavailable, SpecdecError
 from pytest_specdec.gate import Gate
+from pytest_specdec.header import folder_lines, header_line, relative
 from pytest_specdec.junit import record_suite_properties
 from pytest_specdec.leases import check_shares
 from pytest_specdec.options import Options
@@ -154,7 +155,7 @@ class GateSession:
         # An older session's reports must not be taken for those of this session.
         remove_reports(self.options.report_folder)
         if self._controller is not None:
-            for line in self._folder_lines():
+            for line in folder_lines(self.options, self._config.rootpath):
                 self._controller.say(line)
 
     def _go_without_engines(self, error: EngineUnavailable) -> None:
@@ -206,7 +207,7 @@ class GateSession:
                 worker.fail(str(error))
             raise
         if is_new:
-            worker.phase(self._header_line(gate))
+            worker.phase(header_line(gate, self._config.rootpath))
 
     def leave(self, name: str) -> None:
         """Ends a profile's engines when no test here needs them any more."""
@@ -215,26 +216,9 @@ class GateSession:
 
     def header(self) -> list[str]:
         """What is gated, with what, on what."""
-        lines = [self._header_line(each) for each in self.profile_gates()]
-        return [f"specdec: {line}" for line in (*lines, *(self._folder_lines() if lines else ()))]
-
-    def _header_line(self, gate: ProfileGate) -> str:
-        versions = gate.pair.versions
-        engine = f"vLLM {versions['vllm']}, torch {versions['torch']}" if versions else "vLLM -"
-        folder = self.options.baselines_folder / gate.hardware.key
-        return (
-            f"profile {gate.profile.name}; {engine}; {gate.hardware}; stored "
-            f"baselines: {_relative(folder, self._config)}"
-            + ("" if gate.stored else f" ({_elsewhere(gate)})")
-        )
-
-    def _folder_lines(self) -> Iterator[str]:
-        for verb, path in (
-            ("recorded to", self.options.record_folder),
-            ("replayed from", self.options.replay_folder),
-        ):
-            if path is not None:
-                yield f"{verb}: {_relative(path, self._config)}"
+        lines = [header_line(each, self._config.rootpath) for each in self.profile_gates()]
+        folders = folder_lines(self.options, self._config.rootpath) if lines else ()
+        return [f"specdec: {line}" for line in (*lines, *folders)]
 
     def finish(self, *, is_complete: bool) -> bool:
         """Ends the engines, stores numbers where that is asked for, and writes the reports.
@@ -281,7 +265,7 @@ class GateSession:
             yield from lines
         yield from self._unanswered()
         if any(report.workloads for report in self.reports):
-            paths = (_relative(each, self._config) for each in self._report_paths)
+            paths = (relative(each, self._config.rootpath) for each in self._report_paths)
             yield f"report: {', '.join(paths)}"
             if self._step_summary is not None:
                 yield self._step_summary
@@ -329,16 +313,6 @@ def planned_workload(item: pytest.Item) -> Workload | None:
         return None
 
 
-def _elsewhere(gate: ProfileGate) -> str:
-    """What is stored for a profile that has nothing stored on this hardware."""
-    others = gate.stored_numbers.hardware_keys
-    return "none for this profile" + (f"; there are for: {', '.join(others)}" if others else "")
-
-
 def _exit_on_sigterm(_signum: int, _frame: FrameType | None) -> None:
     """Ends the session as Ctrl-C would, so that the engines are ended too."""
     pytest.exit("terminated by SIGTERM", returncode=SIGTERM_EXIT_STATUS)
-
-
-def _relative(path: Path, config: pytest.Config) -> str:
-    return str(path.relative_to(config.rootpath) if path.is_relative_to(config.rootpath) else path)

@@ -39,7 +39,7 @@ FLOORS = {
     "report.comparison report.divergences report.excerpt report.facts report.flat report.html "
     "report.json_file report.json_workload report.markdown report.measurements report.page "
     "report.page_workload report.properties report.saved report.summary report.told",
-    5: "benchmarks cli compare fixtures gate github junit options plugin profile_gate "
+    5: "benchmarks cli compare fixtures gate github header junit options plugin profile_gate "
     "profile_report profile_verdicts progress recorder report_command report_files "
     "scheduling session stored_entries stored_numbers suite workers",
 }
