@@ -25,16 +25,21 @@ Subparsers = Any
 EXPORTS = ("flat", "github-action-benchmark")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one subcommand; its exit status."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """What the command understands."""
+    command = argparse.ArgumentParser(
         prog="pytest-specdec",
         description="measurements of speculative decoding: in, out and side by side",
     )
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    subparsers = command.add_subparsers(required=True, metavar="COMMAND")
     for add in SUBCOMMANDS:
         add(subparsers)
-    options = parser.parse_args(arguments)
+    return command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one subcommand; its exit status."""
+    options = parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
