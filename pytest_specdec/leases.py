@@ -65,13 +65,15 @@ class Lease:
 
     def _wait_for_cpu(self) -> None:
         lock = _Lock("cpu")
-        if not lock.take():
-            self._watch.phase(
-                f"profile {self._profile.name}: waiting for the CPU, which {lock.holder()} "
-                "measures on"
-            )
-            while not lock.take():
-                time.sleep(LOOK_S)
+        is_told = False
+        while not lock.take():
+            time.sleep(LOOK_S)  # by then its holder has written who it is
+            if not is_told:
+                self._watch.phase(
+                    f"profile {self._profile.name}: waiting for the CPU, which {lock.holder()} "
+                    "measures on"
+                )
+            is_told = True
         self._locks.append(lock)
 
     def _take_gpus(self) -> None:

@@ -406,4 +406,8 @@ def test_a_finding_is_its_failure_text_and_json() -> None:
         "prompt_id": "a",
         "facts": ("one", "two"),
         "hint": None,
+        "role": None,
+        "answer": None,
+        "position": None,
+        "pointer": None,
     }
