@@ -104,7 +104,11 @@ def workload_report(gate: ProfileGate, assessment: Assessment) -> WorkloadReport
     """All there is to report on one workload that has run."""
     workload, rate = assessment.workload, assessment.measurement
     stored = gate.stored_numbers.workload(workload)
-    is_comparable = stored is not None and stored.digest == rate.workload_digest
+    is_comparable = (
+        stored is not None
+        and stored.digest == rate.workload_digest
+        and not gate.stored_numbers.hardware_differences
+    )
     expected = [*_expected_outcomes(gate, assessment)]
     refusals = gate.refusals(assessment)
     return WorkloadReport(

@@ -167,6 +167,8 @@ class TestUndecided:
         )
         self.assert_told(result, "incomparable", advice, arguments)
         assert "record it again" not in result.text
+        (workload,) = result.report["profiles"][0]["workloads"]
+        assert workload["figures"]["acceptance_rate"]["stored"] is None
 
     def test_not_stored_in_a_file_of_other_hardware(
         self, recorded: Project, arguments: tuple[str, ...], environment: dict[str, str], word: str
