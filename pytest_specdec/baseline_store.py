@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_specdec.errors import StoredBaselineError
-from pytest_specdec.json_text import JsonError, loads, pointer, shortened_text
+from pytest_specdec.json_text import JsonError, loads
 from pytest_specdec.stored_baseline import (
     SCHEMA_VERSION,
     UPDATE_OPTION,
@@ -124,16 +124,10 @@ def _rounded_all(value: Any) -> Any:
 
 
 def _defect(data: Any) -> str | None:
-    """What the schema has against the data, by place; a wrong version explains the rest."""
-    from jsonschema.exceptions import best_match
+    """What the schema has against the data, by place."""
+    from pytest_specdec.json_schemas import defect_of_version
 
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if version is not None and (type(version) is not int or version != SCHEMA_VERSION):
-        return f"`/schema_version` is {version!r}, but this pytest-specdec reads {SCHEMA_VERSION}"
-    error = best_match(_validator().iter_errors(data))
-    if error is None:
-        return None
-    return f"{pointer(error.absolute_path)}: {shortened_text(error.message)}"
+    return defect_of_version(data, version=SCHEMA_VERSION, schema=_validator())
 
 
 @cache

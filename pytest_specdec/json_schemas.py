@@ -161,3 +161,22 @@ def _check_format(part: Mapping[str, Any]) -> None:
             f"nothing installed here can check the format: {name}",
             hint="pip install 'jsonschema[format-nongpl]'",
         )
+
+
+def defect_of_version(data: Any, *, version: int, schema: Validator) -> str | None:
+    """What a file's schema has against its data, by place; a wrong `schema_version` explains the
+    rest, so it is told alone.
+
+    Args:
+        version: the one that this package reads.
+        schema: the validator of that version.
+    """
+    from jsonschema.exceptions import best_match
+
+    told = data.get("schema_version") if isinstance(data, dict) else None
+    if told is not None and (type(told) is not int or told != version):
+        return f"`/schema_version` is {told!r}, but this pytest-specdec reads {version}"
+    error = best_match(schema.iter_errors(data))
+    if error is None:
+        return None
+    return f"{pointer(error.absolute_path)}: {shortened_text(error.message)}"
