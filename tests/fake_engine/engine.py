@@ -135,8 +135,6 @@ class FakeEngine:
             return None
         if operation == "folder":
             return self.settings["folders"].get(command["model"], command["model"])
-        if operation == "check_names":
-            return None
         if operation == "load":
             return {"load_s": 1.5, "config": {**CONFIG, **self.settings["config"]}}
         if operation == "generate":
