@@ -4,7 +4,7 @@ UV ?= uv
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo upgrade-demo wheel-demo test faults lint lock clean
+.PHONY: help setup demo upgrade-demo wheel-demo test faults docs lint lock clean
 
 help: ## this list
 	@awk -F ":.*## " "/^[a-z-]+:.*## /{printf \"  make %-14s %s\\n\", \$$1, \$$2}" $(firstword $(MAKEFILE_LIST))
@@ -27,6 +27,9 @@ test: setup ## the tests of the plugin itself
 faults: setup ## break a real engine on purpose, and see that each fault fails its checks
 	$(BIN)/python -m tests.faults.show
 
+docs: setup ## the pages of docs/ as a site, in .site
+	$(BIN)/sphinx-build -q -W --keep-going docs .site
+
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -36,5 +39,5 @@ lock: ## resolve requirements/cpu.in again into cpu.lock
 	UV="$(UV)" tools/lock.sh
 
 clean: ## remove everything that was made here
-	rm -rf .venv .venv-* .models .specdec dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-* .models .specdec .site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,7 +5,7 @@
 FOLDER holds `bench_json/*.json` as `vllm bench serve` harnesses write them (pairs of runs without
 and with speculation) and `speedup/*.csv` with columns `baseline_value`, `spec_value`, `unit` and
 `acceptance_length`. Nothing of it is part of this repository. What the figures show is told in
-docs/statistics.md.
+docs/concepts/statistics.md.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 FOLDER holds `completions.jsonl`, answers with the most likely tokens at each position, and
 `comparisons.csv`, which names pairs of them and says where they differ and by how much on either
 engine. Each pair is read twice, once with each engine as the baseline. Exit status 1 if a call is
-not what the comparison implies. Nothing of the data is part of this repository; docs/identity.md
-tells what it showed.
+not what the comparison implies. Nothing of the data is part of this repository;
+docs/concepts/identity.md tells what it showed.
 """
 
 from __future__ import annotations

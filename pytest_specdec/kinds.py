@@ -1,6 +1,6 @@
 """Kinds: what each check can find, in the words that reports and known defects call it by.
 
-docs/checks.md, docs/validators.md and docs/identity.md say what each means. Floor 3; pure.
+docs/reference/findings/ has a page for each. Floor 3; pure.
 """
 
 from __future__ import annotations

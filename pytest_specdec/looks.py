@@ -3,8 +3,8 @@
 Whoever looks several times and stops at the first good sign is wrong more often than each look is.
 So the schedule is fixed beforehand, and the error allowed in all is spent over it by the
 Pocock-type function of K. K. G. Lan and D. L. DeMets, "Discrete sequential boundaries for clinical
-trials", Biometrika 70 (1983). `docs/statistics.md` derives the critical values. Floor 3; imports
-nothing from the package, and numpy and scipy on use.
+trials", Biometrika 70 (1983). `docs/concepts/statistics.md` derives the critical values. Floor 3;
+imports nothing from the package, and numpy and scipy on use.
 """
 
 from __future__ import annotations

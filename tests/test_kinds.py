@@ -7,8 +7,8 @@ import pytest
 from pytest_specdec.catalogue import CHECKS
 from pytest_specdec.kinds import KINDS
 from pytest_specdec.workload import METRICS
-from tests.test_docs import DOCS, first_cells
-from tests.test_docs import KINDS as TOLD
+from tests.docs.test_reference import DOCS, first_cells
+from tests.docs.test_reference import KINDS as TOLD
 
 VALIDITY = ("json", "sql", "regex", "choice")
 
@@ -31,25 +31,25 @@ def test_every_kind_is_some_check_s() -> None:
 
 @pytest.mark.parametrize("check", sorted({*CHECKS} - {"identical", "again", *VALIDITY}))
 def test_a_check_has_the_kinds_of_its_heading(check: str) -> None:
-    assert {*KINDS[check]} == said("checks.md", f"`{check}`")
+    assert {*KINDS[check]} == said("reference/checks.md", f"`{check}`")
 
 
 def test_identical_has_those_of_its_page() -> None:
-    text = (DOCS / "identity.md").read_text(encoding="utf-8")
+    text = (DOCS / "concepts/identity.md").read_text(encoding="utf-8")
     assert {*KINDS["identical"]} == set(first_cells(text, "kind"))
 
 
 def test_a_structured_answer_has_those_of_its_form() -> None:
-    any_answer = said("validators.md", "Any structured answer")
-    assert {*KINDS["json"]} == any_answer | said("validators.md", "JSON")
-    assert {*KINDS["sql"]} == any_answer | said("validators.md", "SQL")
-    either = said("validators.md", "Regex and choice")
+    any_answer = said("reference/validators.md", "Any structured answer")
+    assert {*KINDS["json"]} == any_answer | said("reference/validators.md", "JSON")
+    assert {*KINDS["sql"]} == any_answer | said("reference/validators.md", "SQL")
+    either = said("reference/validators.md", "Regex and choice")
     assert {*KINDS["regex"]} == any_answer | either - {"not a choice"}
     assert {*KINDS["choice"]} == any_answer | either - {"regex mismatch"}
 
 
 def test_again_has_kinds_of_other_pages_too() -> None:
-    own = said("checks.md", "`again`")
+    own = said("reference/checks.md", "`again`")
     others = {"divergence", "baseline not repeatable"}
     valid = {kind for check in VALIDITY for kind in KINDS[check]}
     assert {*KINDS["again"]} == own | others | valid

@@ -110,7 +110,7 @@ def test_a_block_that_breaks_is_seen(script: str, said: str, tmp_path: Path) -> 
 
 def steps_of_guides() -> Iterator[Any]:
     """Lists of steps for GitHub Actions, as the guides show them."""
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in sorted((ROOT / "docs").rglob("*.md")):
         for block in re.findall(
             r"```yaml\n(- .+?)```", page.read_text(encoding="utf-8"), re.DOTALL
         ):

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import first_cells
+from tests.docs.test_reference import first_cells
 from tests.workflow_files import FILES, JOBS, ROOT, Job, refused_by_schema
 
 PINNED = re.compile(r"[\w/-]+@(v\d+|[0-9a-f]{40})")
 CONFIG = ROOT / ".github/zizmor.yml"
 SELF_HOSTED = [job for job in JOBS if "self-hosted" in job.job["runs-on"]]
-GUIDE = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs/guides/ci.md").read_text(encoding="utf-8")
 OF_THIS_REPOSITORY = "github.event.pull_request.head.repo.full_name == github.repository"
 
 

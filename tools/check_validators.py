@@ -10,7 +10,7 @@ The folder holds any of these; what is not there is left out:
                                            query again with a name misspelt must be refused
     sql/sqlglot_fixtures/                  statements without tables: only their kind is read
 
-docs/validators.md says what remains and why.
+docs/reference/validators.md says what remains and why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes the tables of `docs/faults.md` out of the rows and the docstrings of the fault kit.
+"""Writes the tables of the page on faults out of the rows and the docstrings of the fault kit.
 
 python tools/fault_table.py            writes the file
 python tools/fault_table.py --check    exit status 1 if it is out of date
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.faults.rows import DEFECTS, ERROR, FAULTS, HARMLESS, NO_FAULT, Row  # noqa: E402
 
-PAGE = ROOT / "docs" / "faults.md"
+PAGE = ROOT / "docs/concepts/faults.md"
 KIT = ROOT / "tests" / "faults" / "src" / "specdec_faults"
 # What stands above this line is written by hand.
 BEGINNING = "Made by `python tools/fault_table.py` from the code; do not edit from here on.\n"
@@ -141,7 +141,9 @@ def main() -> int:
     if not is_check:
         PAGE.write_text(page(text), encoding="utf-8")
         return 0
-    print("docs/faults.md is out of date\nhint: python tools/fault_table.py", file=sys.stderr)
+    print(
+        "docs/concepts/faults.md is out of date\nhint: python tools/fault_table.py", file=sys.stderr
+    )
     return 1
 
 

@@ -1,4 +1,4 @@
-"""Writes `docs/reference.md` out of the options and the profile's own fields.
+"""Writes `docs/reference/settings.md` out of the options and the profile's own fields.
 
 python tools/reference.py            writes the file
 python tools/reference.py --check    exit status 1 if it is out of date
@@ -20,7 +20,7 @@ from pytest_specdec.options import add_options
 from pytest_specdec.profile import RESERVED_ENGINE_ARGS, Profile, Requires, Timeouts, Tolerances
 from pytest_specdec.workload import METRICS
 
-REFERENCE = Path(__file__).parent.parent / "docs" / "reference.md"
+REFERENCE = Path(__file__).parent.parent / "docs/reference/settings.md"
 SET_BY_THE_FILE = ("name", "root")
 
 
@@ -136,7 +136,10 @@ def main() -> int:
         return 0
     if REFERENCE.read_text(encoding="utf-8") == reference():
         return 0
-    print("docs/reference.md is out of date\nhint: python tools/reference.py", file=sys.stderr)
+    print(
+        "docs/reference/settings.md is out of date\nhint: python tools/reference.py",
+        file=sys.stderr,
+    )
     return 1
 
 

@@ -1,7 +1,7 @@
 """Triage of a divergence: whose it is, and whether it is more than rounding. Floor 2.
 
-Pure: what the baseline engine said when it was asked is a value here. docs/identity.md tells the
-rules to people.
+Pure: what the baseline engine said when it was asked is a value here.
+docs/concepts/identity.md tells the rules to people.
 """
 
 from __future__ import annotations

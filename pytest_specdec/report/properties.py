@@ -1,7 +1,7 @@
 """Properties of tests and of the whole session, as JUnit files hold them. Floor 4.
 
 Names and values alone: strings, whole and finite numbers, which JSON and pytest-xdist carry. What
-is not known has no property. docs/ci.md has the table of the names, which a test holds to this.
+is not known has no property. docs/guides/ci.md has the table of the names, held to this by a test.
 """
 
 from __future__ import annotations

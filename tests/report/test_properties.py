@@ -18,9 +18,9 @@ from pytest_specdec.report.properties import (
     suite_properties,
 )
 from pytest_specdec.workload import METRICS, Metric
+from tests.docs.test_reference import rows
 from tests.measured import speedup
 from tests.report.reported import profile_report, workload_report
-from tests.test_docs import rows
 
 DEFECT = KnownDefect(check="speedup", workload="sql", versions=">=1", reason="slow")
 FINDING = Finding(kind="divergence", prompt_id="one", facts=("a fact",))
@@ -83,8 +83,8 @@ def test_the_page_has_every_property_and_no_other() -> None:
         *(metric_properties(full, metric) for metric in METRICS),
     ]
     names = {name for each in told for name, _ in each}
-    page = rows("ci.md", "property")
+    page = rows("guides/ci.md", "property")
     assert (len(page), {*page}) == (len(names), names)
     versions = dict.fromkeys(("vllm", "torch", "python", "cuda", "driver"), "1")
     of_suite = dict(suite_properties([profile_report(versions=versions, engines={})]))
-    assert {*rows("ci.md", "suite property")} == of_suite.keys()
+    assert {*rows("guides/ci.md", "suite property")} == of_suite.keys()

@@ -53,7 +53,7 @@ def test_an_old_page_is_told_and_made_anew(
     monkeypatch.setattr(sys, "argv", ["fault_table.py", "--check"])
     assert main() == 1
     assert capsys.readouterr().err == (
-        "docs/faults.md is out of date\nhint: python tools/fault_table.py\n"
+        "docs/concepts/faults.md is out of date\nhint: python tools/fault_table.py\n"
     )
     monkeypatch.setattr(sys, "argv", ["fault_table.py"])
     assert main() == 0

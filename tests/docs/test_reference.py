@@ -18,9 +18,9 @@ from pytest_specdec.judge_distribution import DistributionKind
 from pytest_specdec.workload import CIRCUMSTANCES, METRICS
 from tools.reference import REFERENCE, reference
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-PAGES = ("checks.md", "validators.md", "identity.md")
+PAGES = ("reference/checks.md", "reference/validators.md", "concepts/identity.md")
 PACKAGE = ROOT / "pytest_specdec"
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
 # What a kind is given to, and the place of it among the arguments.
@@ -155,12 +155,12 @@ def test_a_page_says_nothing_of_kinds_that_there_are_not(page: str) -> None:
 
 
 def test_every_check_has_a_heading() -> None:
-    assert headings("checks.md") == {*CHECKS, *METRICS}
-    assert set(rows("checks.md", "check")) == {*CHECKS, *METRICS}
+    assert headings("reference/checks.md") == {*CHECKS, *METRICS}
+    assert set(rows("reference/checks.md", "check")) == {*CHECKS, *METRICS}
 
 
 def test_every_circumstance_is_told() -> None:
-    assert set(rows("checks.md", "circumstance")) == {*CIRCUMSTANCES, "N-in-flight"}
+    assert set(rows("reference/checks.md", "circumstance")) == {*CIRCUMSTANCES, "N-in-flight"}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_every_circumstance_is_told() -> None:
 )
 def test_every_key_of_a_report_is_told(heading: str, part: str) -> None:
     schema = json.loads((PACKAGE / "report/report.schema.json").read_text(encoding="utf-8"))
-    said = rows("reports.md", heading)
+    said = rows("guides/reports.md", heading)
     assert sorted(said) == sorted(schema["$defs"][part]["properties"])
 
 
@@ -177,7 +177,7 @@ def test_the_reference_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*DOCS.glob("*.md"), *ROOT.glob("*.md")], ids=lambda path: path.name
+    "path", [*DOCS.rglob("*.md"), *ROOT.glob("*.md")], ids=lambda path: path.name
 )
 def test_links_lead_somewhere(path: Path) -> None:
     targets = re.findall(r"\]\(([^)#]*)(#[^)]*)?\)", path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""docs/import-export.md: every example does what it says, every format and figure is there."""
+"""The guide to import and export: every example does what it says, all formats are there."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pytest_specdec.imports.formats import FORMATS
 from pytest_specdec.imports.imported import ImportedMeasurement
 from pytest_specdec.report.flat import flat
 from pytest_specdec.report.json_file import report_data, report_json
+from tests.docs.test_reference import DOCS, rows
 from tests.report.reported import profile_report
 from tests.report.test_flat import RUN
-from tests.test_docs import rows
 
-PAGE = "import-export.md"
-TEXT = (Path(__file__).parent.parent / "docs" / PAGE).read_text(encoding="utf-8")
+PAGE = "guides/import-export.md"
+TEXT = (DOCS / PAGE).read_text(encoding="utf-8")
 FILES = re.findall(r"<!-- file: (\S+) -->\n```\w*\n(.*?)```", TEXT, re.DOTALL)
 EXAMPLES = re.findall(r"```console\n\$ pytest-specdec ([^\n]+)\n(.*?)```", TEXT, re.DOTALL)
 IN_CI = re.findall(r"^    pytest-specdec ([^>\n]+)>", TEXT, re.MULTILINE)
