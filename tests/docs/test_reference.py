@@ -142,7 +142,7 @@ def test_kinds_are_read_wherever_they_are_written() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_one_page_says_what_a_kind_means(kind: str) -> None:
+def test_one_page_has_a_kind_in_its_tables(kind: str) -> None:
     pages = [page for page in PAGES if kind in rows(page, "kind")]
     assert len(pages) == 1
 
