@@ -12,8 +12,9 @@ from pytest_specdec.checks.logprobs import judge_logprobs
 from pytest_specdec.generation import Generation
 from tests.said import completion, generation, prompt
 
-COLOURS = (1061, 28, 2365, 28, 4461, 28, 6128, 28, 1061, 28, 2365, 2)
-TEXT = "red, green, blue, yellow, red, green"
+# SmolLM2's tokens of this text, the end token last.
+COLOURS = (455, 28, 2654, 28, 4461, 28, 2382, 28, 2654, 28, 4461, 2)
+TEXT = "red, green, blue, red, green, blue"
 
 
 def given(token_ids: Sequence[int] = COLOURS, text: str = TEXT, **facts: Any) -> Generation:
@@ -50,12 +51,12 @@ HONOURED = {
     "text after stop": not_honoured(
         {"stop": ["blue"]},
         baseline=given(COLOURS[:5], "red, green, ", stop_reason="blue"),
-        speculative=given(COLOURS[:7], "red, green, blue, yellow", finish_reason="length"),
+        speculative=given(COLOURS[:7], "red, green, blue, red", finish_reason="length"),
     ),
     "token after stop": not_honoured(
         {"stop_token_ids": [4461]},
         baseline=given(COLOURS[:5], "red, green, blue", stop_reason=4461),
-        speculative=given(COLOURS[:8], "red, green, blue, yellow,", stop_reason=4461),
+        speculative=given(COLOURS[:8], "red, green, blue, red,", stop_reason=4461),
     ),
     "wrong stop": not_honoured(
         {"stop_token_ids": [4461]},
@@ -70,7 +71,7 @@ HONOURED = {
     "too few tokens": not_honoured(
         {"min_tokens": 10},
         baseline=given(),
-        speculative=given((*COLOURS[:7], 2), "red, green, blue, yellow"),
+        speculative=given((*COLOURS[:7], 2), "red, green, blue, red"),
     ),
     "ended early": not_honoured(
         {"ignore_eos": True},
@@ -78,14 +79,14 @@ HONOURED = {
         speculative=given(finish_reason="length"),
     ),
     "token not allowed": not_honoured(
-        {"allowed_token_ids": [1061, 28, 2365, 2]},
-        baseline=given((1061, 28, 2365, 2), "red, green"),
+        {"allowed_token_ids": [455, 28, 2654, 2]},
+        baseline=given((455, 28, 2654, 2), "red, green"),
         speculative=given(COLOURS[:5], "red, green, blue"),
     ),
     "bad word": not_honoured(
         {"bad_words": ["blue"]},
-        baseline=given((1061, 28, 2365, 2), "red, green", bad_words_token_ids=((4461,), (17461,))),
-        speculative=given(COLOURS[:5], "red, green, blue", bad_words_token_ids=((4461,), (17461,))),
+        baseline=given((455, 28, 2654, 2), "red, green", bad_words_token_ids=((4461,),)),
+        speculative=given(COLOURS[:5], "red, green, blue", bad_words_token_ids=((4461,),)),
     ),
     "answers missing": not_honoured(
         {"n": 3},

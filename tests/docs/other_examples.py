@@ -59,7 +59,10 @@ def identical(
         evidence = Evidence(
             context="The capital of France is Paris",
             candidates=(token(30, ".", -0.4411, 1), token(28, ",", other_logprob, 2)),
-            controls=(Control(batch="with 2 in flight", position=None),),
+            controls=tuple(
+                Control(batch=batch, position=None)
+                for batch in ("all 12 prompts, 8 in flight", "the prompt alone")
+            ),
         )
         return triage(divergence, evidence, prompt=prompt("capital"), rules=EXACT).finding
 
