@@ -12,7 +12,7 @@ import pytest
 from pytest_specdec.workload import Prompt, Workload, read_workload
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "suites" / "README.md"
+GUIDE = ROOT / "docs/guides/workloads.md"
 TOKENIZER = ROOT / ".models" / "smollm2-135m-instruct" / "tokenizer.json"
 WORKLOADS = [read_workload(path) for path in sorted((ROOT / "suites").rglob("*.jsonl"))]
 FIELDS = ("stop_token_ids", "allowed_token_ids", "logit_bias")
@@ -28,8 +28,8 @@ def given() -> Iterator[tuple[Workload, Prompt, str]]:
 
 
 def told() -> dict[tuple[str, str, str], list[str]]:
-    """The README's table: by workload, prompt and field the tokens."""
-    text = README.read_text(encoding="utf-8")
+    """The table of the guide to workloads: by workload, prompt and field the tokens."""
+    text = GUIDE.read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(.+?)` \| `(.+?)` \| `(.+?)` \| (.+) \|$", text, re.MULTILINE)
     return {
         (workload, prompt_id, field): [
