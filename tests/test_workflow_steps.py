@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from pytest_specdec.cli import parser
-from tests.workflow_files import JOBS, ROOT, Job, calls, refused_by_schema
+from tests.workflow_files import JOBS, ROOT, Job, calls
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
     "optional-dependencies"
@@ -106,29 +102,6 @@ def test_what_there_is_not_is_seen(call: str, pytestconfig: pytest.Config) -> No
 def test_a_block_that_breaks_is_seen(script: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=said):
         calls({"run": script}, tmp_path, inputs={})
-
-
-def steps_of_guides() -> Iterator[Any]:
-    """Lists of steps for GitHub Actions, as the guides show them."""
-    for page in sorted((ROOT / "docs").rglob("*.md")):
-        for block in re.findall(
-            r"```yaml\n(- .+?)```", page.read_text(encoding="utf-8"), re.DOTALL
-        ):
-            yield pytest.param(YAML(typ="safe", pure=True).load(block), id=page.name)
-
-
-@pytest.mark.parametrize("steps", [*steps_of_guides()])
-def test_what_guides_show_can_be_pasted(
-    steps: list[dict[str, Any]], tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
-    workflow = tmp_path / "workflow.yml"
-    jobs = {"gate": {"runs-on": "ubuntu-latest", "steps": steps}}
-    workflow.write_text(json.dumps({"on": "push", "jobs": jobs}))
-    assert refused_by_schema(workflow) == ""
-    for step in steps:
-        if "run" in step:
-            command, *arguments = shlex.split(step["run"].partition(">")[0])
-            check([PurePath(command).name, *arguments], pytestconfig)
 
 
 def options_of(job: Job, folder: Path, config: pytest.Config, *, is_given: bool) -> Any:

@@ -74,12 +74,10 @@ def read(path: Path) -> Iterator[Job]:
 JOBS = [job for path in FILES for job in read(path)]
 
 
-def refused_by_schema(*paths: Path) -> str:
-    """What check-jsonschema says against workflows; empty where it says nothing."""
+def refused_by_schema(*paths: Path, schema: str = "vendor.github-workflows") -> str:
+    """What check-jsonschema says against workflows, or pipelines; empty where it says nothing."""
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
-    result = subprocess.run(
-        [*command, "vendor.github-workflows", *paths], capture_output=True, text=True, check=False
-    )
+    result = subprocess.run([*command, schema, *paths], capture_output=True, text=True, check=False)
     return "" if result.returncode == 0 else result.stdout + result.stderr
 
 
