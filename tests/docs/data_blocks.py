@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
 from pytest_specdec.profile import read_profiles
 from pytest_specdec.workload import HEADER_FIELDS, read_workload
-from tests.docs.blocks import Block
-from tests.docs.reader import Reader
+from tests.docs.blocks import Block, assert_none
+from tests.docs.reader import UPDATE, Reader
 
 PROFILE = {
     "device": '"gpu"',
@@ -80,10 +83,21 @@ def objects(text: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in text.splitlines()]
 
 
-def python(block: Block, reader: Reader) -> None:
+def program(block: Block, reader: Reader) -> None:
+    """By itself, on the report that it names."""
+    for path in re.findall(r'"([\w./-]*report\.json)"', block.text):
+        reader.session(["suites", f"--specdec-report={PurePath(path).parent}"], UPDATE)
+    reader.project.file("shown.py", block.text)
+    command = [sys.executable, "-W", "error", "shown.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert_none(done.stderr.splitlines(), "the program fails")
+    assert done.stdout, "the program prints nothing"
+
+
+def tests(block: Block, reader: Reader) -> None:
     """In a project with the workloads that it names, all its tests pass."""
     for path in re.findall(r'"(suites/[\w/]+\.jsonl)"', block.text):
-        reader.types(f"$EDITOR {path}")
+        reader.workload(path)
     head = "" if "import pytest" in block.text else "import pytest\n"
     reader.project.file("test_shown.py", head + block.text)
     result = reader.project.run("test_shown.py")

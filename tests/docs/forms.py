@@ -14,11 +14,13 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from pytest_specdec.report.summary import COLUMNS
 from pytest_specdec.workload import HEADER_FIELDS, PROMPT_FIELDS
 from tests.docs import data_blocks, test_import_export
 from tests.docs.blocks import ROOT, Block, assert_none
-from tests.docs.reader import COMMANDS, Reader
-from tests.docs.session_output import COLUMNS, check_output
+from tests.docs.reader import Reader
+from tests.docs.session_output import check_output
+from tests.docs.shell import COMMANDS, type_line
 from tests.workflow_files import refused_by_schema
 
 PACKAGE = ROOT / "pytest_specdec"
@@ -61,7 +63,7 @@ def command_lines(block: Block) -> list[str]:
 
 def shell(block: Block, reader: Reader) -> None:
     for line in command_lines(block):
-        reader.types(line)
+        type_line(reader, line)
 
 
 def console(block: Block, reader: Reader) -> None:
@@ -91,7 +93,7 @@ def github(block: Block, reader: Reader) -> None:
     check_pipeline(reader, {"on": "push", "jobs": jobs}, schema="vendor.github-workflows")
     for step in steps:
         for line in step.get("run", "").splitlines():
-            reader.types(line)
+            type_line(reader, line)
 
 
 def gitlab(block: Block, reader: Reader) -> None:
@@ -99,7 +101,7 @@ def gitlab(block: Block, reader: Reader) -> None:
     jobs = yaml(block)
     check_pipeline(reader, jobs, schema="vendor.gitlab-ci")
     for line in (line for job in jobs.values() for line in job["script"]):
-        reader.types(line)
+        type_line(reader, line)
 
 
 def check_pipeline(reader: Reader, data: Any, *, schema: str) -> None:
@@ -120,7 +122,7 @@ def groovy(block: Block, reader: Reader) -> None:
     lines = re.findall(r"\bsh '([^']+)'", block.text)
     assert lines, "no `sh` step"
     for line in lines:
-        reader.types(line)
+        type_line(reader, line)
 
 
 def contents(block: Block, reader: Reader) -> None:
@@ -168,11 +170,17 @@ FORMS = (
     Form("a shell's lines", ("", "sh"), is_shell, shell),
     Form("lines of a shell, and what they print", ("console",), is_shell, console),
     Form("what a session prints", ("", "text"), starts("specdec: ", COLUMNS[0]), output),
-    Form("profiles", ("toml",), starts("[profiles.", "[[profiles."), data_blocks.profiles),
+    Form(
+        "profiles",
+        ("toml",),
+        starts("[profiles.", "[[profiles.", "[default]"),
+        data_blocks.profiles,
+    ),
     Form("ini settings", ("toml", "ini"), starts("[tool.pytest", "[pytest]"), data_blocks.ini),
     Form("a workload, or a part of one", ("json",), is_of_workload, data_blocks.workload),
     Form("a JSON Schema", ("json",), is_json_schema, data_blocks.json_schema),
-    Form("tests", ("python",), starts("@pytest", "import ", "def "), data_blocks.python),
+    Form("tests", ("python",), lambda block: "def test" in block.text, data_blocks.tests),
+    Form("a program", ("python",), starts("import ", "from "), data_blocks.program),
     Form("steps of GitHub Actions", ("yaml",), starts("- "), github),
     Form("a pipeline of GitLab", ("yaml",), lambda block: "script:" in block.text, gitlab),
     Form("steps of Jenkins", ("groovy",), lambda block: "sh '" in block.text, groovy),

@@ -59,6 +59,8 @@ BROKEN = [
     ("json", '{"expect": {"sqlite": {}}}', "sqlite"),
     ("json", '{"type": "strings"}', "strings"),
     ("python", "def test_it(run): pass", "'run' not found"),
+    ("python", 'import json\nprint(json.load(open("a/report.json"))["profile"])', "KeyError"),
+    ("python", "report()", "no test knows"),
     ("yaml", "- runs: pytest suites", "runs"),
     ("yaml", "- run: pytest suites --specdec", "--specdec"),
     ("yaml", "gate:\n  script: [pytest suites]\n  artifact: {}", "artifact"),
