@@ -19,7 +19,7 @@ from pytest_specdec.workload import HEADER_FIELDS, PROMPT_FIELDS
 from tests.docs import data_blocks, test_import_export
 from tests.docs.blocks import ROOT, Block, assert_none
 from tests.docs.reader import Reader
-from tests.docs.session_output import check_output
+from tests.docs.session_output import PREFIX, check_output, is_written
 from tests.docs.shell import COMMANDS, type_line
 from tests.workflow_files import refused_by_schema
 
@@ -147,6 +147,12 @@ def top_keys(block: Block) -> set[str]:
     return {key for each in data_blocks.objects(block.text) for key in each}
 
 
+def is_printed(block: Block) -> bool:
+    """Where no language says so, the first line does."""
+    first = block.lines[0]
+    return block.language == "text" or first.startswith((PREFIX, COLUMNS[0])) or is_written(first)
+
+
 def is_json_schema(block: Block) -> bool:
     return bool(top_keys(block) & {"type", "$schema"})
 
@@ -169,7 +175,7 @@ FORMS = (
     Form("what import and export say", ("", "json", "console"), is_example_of_import, of_import),
     Form("a shell's lines", ("", "sh"), is_shell, shell),
     Form("lines of a shell, and what they print", ("console",), is_shell, console),
-    Form("what a session prints", ("", "text"), starts("specdec: ", COLUMNS[0]), output),
+    Form("what is printed", ("", "text"), is_printed, output),
     Form(
         "profiles",
         ("toml",),
