@@ -129,7 +129,7 @@ def contents(block: Block, reader: Reader) -> None:
     """Pages that there are."""
     named = [line for line in block.lines if line and not line.startswith(":")]
     folder = (ROOT / block.page).parent
-    assert_none((each for each in named if not (folder / f"{each}.md").exists()), "no such page")
+    assert_none((each for each in named if not [*folder.glob(f"{each}.md")]), "no such page")
 
 
 def diagram(block: Block, reader: Reader) -> None:
@@ -149,7 +149,7 @@ def top_keys(block: Block) -> set[str]:
 
 def is_printed(block: Block) -> bool:
     """Where no language says so, the first line does."""
-    first = block.lines[0]
+    first = block.text.partition("\n")[0]
     return block.language == "text" or first.startswith((PREFIX, COLUMNS[0])) or is_written(first)
 
 

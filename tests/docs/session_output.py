@@ -82,6 +82,8 @@ def _patterns(node: ast.AST) -> Iterator[str]:
         parts = node.values
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         parts = [node.left, node.right]
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        parts = [node]
     else:
         return
     texts = [str(each.value) if isinstance(each, ast.Constant) else None for each in parts]

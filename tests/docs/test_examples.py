@@ -11,7 +11,8 @@ from pytest_specdec.errors import SpecdecError
 from pytest_specdec.report.summary import COLUMNS
 from tests.docs.blocks import BLOCKS, Block, blocks_of
 from tests.docs.forms import form_of
-from tests.docs.reader import Reader
+from tests.docs.reader import UPDATE, Reader
+from tests.docs.session_output import check_output
 from tests.fake_engine.project import Project
 
 
@@ -80,3 +81,11 @@ def test_what_is_wrong_is_seen(language: str, text: str, said: str, reader: Read
         (AssertionError, SpecdecError, OSError, SchemaError, SystemExit), match=re.escape(said)
     ):
         run_example(block, reader)
+
+
+def test_what_a_session_prints_is_seen_as_that(reader: Reader) -> None:
+    reader.session(["suites"], UPDATE)
+    result = reader.project.run("suites")
+    assert result.section
+    check_output([line for line in result.lines if line.startswith("specdec: ")])
+    check_output(result.section)
