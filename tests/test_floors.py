@@ -36,9 +36,9 @@ FLOORS = {
     "explain family floors judge_acceptance judge_distribution judge_speedup kinds looks "
     "statistics stored_baseline verdict",
     4: "report report.action_benchmark report.annotations report.benchmark_entries report.charts "
-    "report.comparison report.divergences report.excerpt report.facts report.flat report.html "
-    "report.json_file report.json_workload report.markdown report.measurements report.page "
-    "report.page_workload report.properties report.saved report.summary report.told",
+    "report.comparison report.divergences report.excerpt report.facts report.figures report.flat "
+    "report.html report.json_file report.json_workload report.markdown report.measurements "
+    "report.page report.page_workload report.properties report.saved report.summary report.told",
     5: "benchmarks cli compare fixtures gate github header junit options plugin profile_gate "
     "profile_report profile_verdicts progress recorder report_command report_files "
     "scheduling session stored_entries stored_numbers suite workers",

@@ -15,8 +15,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pytest_specdec.report.excerpt import excerpt, visible
+from pytest_specdec.report.figures import decimal
 from pytest_specdec.report.page import page
-from pytest_specdec.report.told import COLUMNS, SEVERITIES, decimal
+from pytest_specdec.report.told import COLUMNS, SEVERITIES
 
 if TYPE_CHECKING:
     from jinja2 import Environment

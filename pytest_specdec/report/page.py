@@ -9,8 +9,9 @@ from typing import Any
 
 from pytest_specdec.report.charts import Figure, lengths, speedups
 from pytest_specdec.report.facts import ABSENT
+from pytest_specdec.report.figures import decimal
 from pytest_specdec.report.page_workload import workload_view
-from pytest_specdec.report.told import Data, decimal, update_lines, update_rows
+from pytest_specdec.report.told import Data, update_lines, update_rows
 
 KINDS = {"passed": "good", "failed": "bad", "error": "bad", "nothing ran": "warn"}
 HIDDEN_SETTINGS = {"name", "root", "known_defects"}  # shown elsewhere, or of no use elsewhere

@@ -7,7 +7,8 @@ from typing import Any
 
 from pytest_specdec.report.charts import positions, scatter
 from pytest_specdec.report.facts import ABSENT
-from pytest_specdec.report.told import Data, decimal, row, told
+from pytest_specdec.report.figures import decimal
+from pytest_specdec.report.told import Data, row, told
 
 
 def workload_view(data: Data, id_: str) -> Mapping[str, Any]:

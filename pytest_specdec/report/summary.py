@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from pytest_specdec.assessment import Assessment
 from pytest_specdec.report.facts import ABSENT, ProfileReport, WorkloadReport
-from pytest_specdec.verdict import Verdict, number, percent
+from pytest_specdec.report.figures import decimal, scattered
+from pytest_specdec.verdict import number, percent
 
 COLUMNS = (
     "workload",
@@ -34,14 +35,14 @@ def summary_lines(report: ProfileReport) -> list[str]:
 
 def _row(report: WorkloadReport) -> tuple[str, ...]:
     assessment, measurement = report.assessment, report.assessment.measurement
-    length = measurement.mean_acceptance_length
+    speedup = report.verdicts["speedup"]
     return (
         assessment.workload.name,
         _identical(assessment),
         _valid(report),
         _rate(report),
-        ABSENT if length is None else f"{length:.2f}",
-        _speedup(report.verdicts["speedup"]),
+        decimal(measurement.mean_acceptance_length, 2),
+        scattered(speedup.now, speedup.low, speedup.high),
         _smallest_falls(report),
         report.verdict,
     )
@@ -71,16 +72,7 @@ def _rate(report: WorkloadReport) -> str:
     if report.rate is None:
         return ABSENT
     figures = (report.rate.now, report.rate.stored, report.rate.floor)
-    return " / ".join(ABSENT if each is None else f"{each:.3f}" for each in figures)
-
-
-def _speedup(verdict: Verdict) -> str:
-    if verdict.now is None:
-        return ABSENT
-    text = f"{verdict.now:.2f}"
-    if verdict.low is not None and verdict.high is not None and verdict.low > 0:
-        text += f" ({verdict.low:.2f} to {verdict.high:.2f})"
-    return text
+    return " / ".join(decimal(each, 3) for each in figures)
 
 
 def _smallest_falls(report: WorkloadReport) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.facts import ABSENT
+from pytest_specdec.report.figures import decimal, scattered
 from pytest_specdec.verdict import Verdict, number, percent
 
 Data = Mapping[str, Any]
@@ -154,17 +155,10 @@ def row(workload: Data) -> tuple[str, ...]:
     )
 
 
-def decimal(value: float | None, digits: int) -> str:
-    """A figure, or a dash where there is none."""
-    return ABSENT if value is None else f"{value:.{digits}f}"
-
-
 def speedup(workload: Data) -> str:
     """With its interval, where it has one."""
     verdict = workload["verdicts"]["speedup"]
-    low, high = verdict["low"], verdict["high"]
-    told_now = decimal(verdict["now"], 2)
-    return f"{told_now} ({low:.2f} to {high:.2f})" if low and high else told_now
+    return scattered(verdict["now"], verdict["low"], verdict["high"])
 
 
 def update_rows(profile: Data) -> list[tuple[str, ...]]:
