@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ FACTS: Mapping[str, Any] = {"cores": 2, "instruction_set": "avx2"}
 CPU = Hardware(device="cpu", name="A CPU", count=2, facts=FACTS)
 PROFILE = {"device": "cpu", "model": "org/m", "engine_args": {}, "num_blocks": 1, "num_loads": 1}
 ASKED = workload(prompt("one"), prompt("two"), prompt("drawn", temperature=1))
+ONE_LOAD = "speedups of one load each: what varies between engine starts is in no interval"
 
 
 def header(vllm: str = "0.31.0", **facts: Any) -> Header:
@@ -46,20 +47,25 @@ def header(vllm: str = "0.31.0", **facts: Any) -> Header:
 
 
 def runs(
-    *, two: tuple[int, ...] = (5, 6), plain: tuple[int, ...] = (5, 6), wall_s: float = 1.0
+    *,
+    two: tuple[int, ...] = (5, 6),
+    plain: tuple[int, ...] = (5, 6),
+    wall_s: Sequence[float] = (1.0, 1.0),
+    num_loads: int = 1,
 ) -> RunPair:
-    """Two passes of each engine; `two` is the speculative answer to the second prompt, `plain` the
-    baseline engine's, and `wall_s` the time of the speculative passes."""
+    """Passes of each engine; `two` is the speculative answer to the second prompt, `plain` the
+    baseline engine's, and `wall_s` has the time of each speculative pass."""
     baseline = [generation("one"), generation("two", plain), generation("drawn", (1, 2))]
     counted = {"drafts": drafts(2, 1), "step_tokens": (2,)}
     speculative = [
         generation(name, ids, **counted)
         for name, ids in (("one", (5, 6)), ("two", two), ("drawn", (3, 4)))
     ]
-    return pair(
-        [walk(*baseline, wall_s=2.0)] * 2,
-        [walk(*speculative, drafts=drafts(2, 1), wall_s=wall_s)] * 2,
+    said = pair(
+        [walk(*baseline, wall_s=2.0) for _ in wall_s],
+        [walk(*speculative, drafts=drafts(2, 1), wall_s=each) for each in wall_s],
     )
+    return replace(said, num_loads=num_loads)
 
 
 def write(
@@ -91,7 +97,7 @@ def test_nothing_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     for name in ("a", "b"):
         write(tmp_path / name, header(), runs())
     assert compared(tmp_path) == 0
-    *told, head, row = capsys.readouterr().out.splitlines()
+    *told, head, row, change, note = capsys.readouterr().out.splitlines()
     assert told == [
         "profile fast",
         "A: 2026-01-02; vLLM 0.31.0, torch 2.13.0; A CPU, 2 cores, avx2",
@@ -104,8 +110,11 @@ def test_nothing_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         "mean acceptance length A / B",
         "speedup A / B",
     ]
-    figures = ["0.375 / 0.375", "2.500 / 2.500", "2.000 / 2.000"]
-    assert cells(row) == ["code", "0 of 2 / 0 of 2", *figures]
+    speedups = "2.00 (2.00 to 2.00) / 2.00 (2.00 to 2.00)"
+    assert cells(row) == ["code", "0 of 2 / 0 of 2", "0.375 / 0.375", "2.500 / 2.500", speedups]
+    undecided = "whether it changed is undecided"
+    assert change == f"code: speedup B / A: 1.000 (1.000 to 1.000): {undecided}"
+    assert note == ONE_LOAD
 
 
 def test_all_that_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,14 +126,22 @@ def test_all_that_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         profile={**PROFILE, "engine_args": {"dtype": "float32"}},
         config={"max_num_seqs": 16, "async": True},
     )
-    write(tmp_path / "b", new, runs(two=(5, 7), plain=(8, 6), wall_s=0.5))
+    write(tmp_path / "b", new, runs(two=(5, 7), plain=(8, 6), wall_s=(0.5, 0.5)))
     assert compared(tmp_path) == 0
     lines = capsys.readouterr().out.splitlines()
-    figures = ["0.375 / 0.375", "2.500 / 2.500", "2.000 / 4.000"]
-    assert cells(lines[4]) == ["code", "1 of 2 / 1 of 2", *figures]
+    speedups = "2.00 (2.00 to 2.00) / 4.00 (4.00 to 4.00)"
+    assert cells(lines[4]) == [
+        "code",
+        "1 of 2 / 1 of 2",
+        "0.375 / 0.375",
+        "2.500 / 2.500",
+        speedups,
+    ]
     assert lines[5:] == [
         "code: baseline answers differ: two at token 0",
         "code: speculative answers differ: two at token 1",
+        "code: speedup B / A: 2.000 (2.000 to 2.000): it rose",
+        ONE_LOAD,
         "vllm: 0.31.0 -> 0.32.0",
         "cores: 2 -> 4",
         "engine_args: {} -> {'dtype': 'float32'}",
@@ -132,6 +149,111 @@ def test_all_that_moved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         "speculative engine: async: - -> True",
         "the hardware differs: speedups say nothing of the versions",
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "num_loads", "speedups", "change"),
+    [
+        pytest.param(
+            (1.0, 1.1, 1.0, 1.1),
+            (1.1, 1.0, 1.0, 1.2),
+            1,
+            "1.91 (1.75 to 2.08) / 1.87 (1.62 to 2.15)",
+            "0.978 (0.857 to 1.117): whether it changed is undecided",
+            id="undecided",
+        ),
+        pytest.param(
+            (1.00, 1.04, 1.08, 1.02),
+            (1.06, 1.10, 1.12, 1.14),
+            1,
+            "1.93 (1.83 to 2.04) / 1.81 (1.72 to 1.90)",
+            "0.937 (0.886 to 0.990): it fell",
+            id="decided, though the intervals overlap",
+        ),
+        pytest.param(
+            (1.0, 1.0, 1.1, 1.1),
+            (0.50, 0.50, 0.51, 0.51),
+            2,
+            "1.91 (1.04 to 3.49) / 3.96 (3.49 to 4.49)",
+            "2.077 (1.243 to 3.472): it rose",
+            id="two loads of either",
+        ),
+        pytest.param(
+            (1.0,),
+            (0.5,),
+            1,
+            "2.00 / 4.00",
+            "2.000: too few passes to decide whether it changed",
+            id="no scatter",
+        ),
+    ],
+)
+def test_a_speedup_has_its_interval_and_its_change_is_told_in_words(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    old: Sequence[float],
+    new: Sequence[float],
+    num_loads: int,
+    speedups: str,
+    change: str,
+) -> None:
+    write(tmp_path / "a", header(), runs(wall_s=old, num_loads=num_loads))
+    write(tmp_path / "b", header(), runs(wall_s=new, num_loads=num_loads))
+    compared(tmp_path)
+    _, _, _, _, row, told, *notes = capsys.readouterr().out.splitlines()
+    assert cells(row)[-1] == speedups
+    assert told == f"code: speedup B / A: {change}"
+    assert notes == ([ONE_LOAD] if num_loads == 1 else [])
+
+
+def test_two_profiles_by_their_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    night = tmp_path / "night"
+    for size in (3, 5):
+        config = {"method": "ngram", "num_speculative_tokens": size}
+        profile = {**PROFILE, "speculative_config": config}
+        write(night, header(profile=profile), runs(), profile=f"ngram-{size}")
+    write(night, header(), runs(), asked=replace(ASKED, name="new"), profile="ngram-5")
+    assert main(["compare", str(night / "ngram-3"), str(night / "ngram-5")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "profiles ngram-3 (A) and ngram-5 (B)"
+    assert cells(lines[4])[:2] == ["code", "0 of 2 / 0 of 2"]
+    assert "new: not comparable: only in B" in lines
+    assert lines[-1] == (
+        "speculative_config: {'method': 'ngram', 'num_speculative_tokens': 3} -> "
+        "{'method': 'ngram', 'num_speculative_tokens': 5}"
+    )
+
+
+def test_one_profile_of_two_sessions_by_its_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / name, header(), runs())
+        write(tmp_path / name, header(), runs(), profile="slow")
+    monkeypatch.chdir(tmp_path / "b/fast")
+    assert main(["compare", "../../a/fast", "."]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("profile")]
+    assert told == ["profile fast"]
+
+
+def test_profiles_that_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(first: str, second: str) -> str:
+        assert main(["compare", str(tmp_path / first), str(tmp_path / second)]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        return said.err.removeprefix("pytest-specdec: error: ").replace(f"{tmp_path}/", "")
+
+    write(tmp_path / "a", header(), runs(), profile="one")
+    write(tmp_path / "a", header(), runs(), profile="two", asked=replace(ASKED, name="other"))
+    for named in (("a/one", "a"), ("a", "a/one")):
+        assert refused(*named) == (
+            "`a/one` is the folder of one profile, and `a` of a whole session\n"
+            "hint: name a profile's folder in it: `a/one`, `a/two`\n"
+        )
+    assert refused("a/one", "a/two") == (
+        "no workload is in both `a/one` and `a/two`\nhint: recorded in A: code; in B: other\n"
+    )
+    assert refused("a/one", "absent").startswith("no folder of recordings: absent\nhint: ")
 
 
 def test_many_answers_that_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,7 +282,7 @@ def test_other_prompts_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFi
     other = replace(ASKED, prompts=(prompt("one", max_tokens=8), *ASKED.prompts[1:]), concurrency=2)
     write(tmp_path / "b", header(), runs(two=(9, 9)), asked=other)
     compared(tmp_path)
-    *_, row, note = capsys.readouterr().out.splitlines()
+    *_, row, note = capsys.readouterr().out.splitlines()  # nor is anything said of the speedup
     assert cells(row)[:2] == ["code", "- / -"]
     assert note == (
         "code: not comparable: `concurrency` was 1 and is 2; prompts were changed, added or taken "
@@ -193,7 +315,8 @@ def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "b", header(), runs(), profile="new")
     assert refused(tmp_path, capsys) == (
         f"no profile is in both `{tmp_path / 'a'}` and `{tmp_path / 'b'}`\n"
-        "hint: recorded in A: old; in B: new\n"
+        "hint: recorded in A: old; in B: new; two profiles are compared by their folders, as "
+        f"`{tmp_path / 'a/old'} {tmp_path / 'b/new'}`\n"
     )
     write(tmp_path / "b", header(), runs(), profile="old")
     path = tmp_path / "b/old/code.jsonl.gz"
