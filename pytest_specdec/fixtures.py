@@ -59,7 +59,7 @@ def speculative_engine(engine_pair: Pair) -> Engine:
 @pytest.fixture
 def workload(request: pytest.FixtureRequest) -> Workload:
     """The workload named by the test's `specdec` marker, relative to the test's file."""
-    from pytest_specdec.session import marked_workload
+    from pytest_specdec.marked import marked_workload
 
     with message_only():
         return marked_workload(request.node)

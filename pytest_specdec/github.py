@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from pytest_specdec.pytest_reports import properties_of, reason_of
 from pytest_specdec.report.annotations import Annotation, Level
+from pytest_specdec.report.property_names import CHECK, KNOWN_DEFECT, PROFILE, VERDICT
 
-# Names that report.properties gives; importing it would load the gate into sessions without one.
-CHECK, VERDICT, KNOWN_DEFECT = "specdec_check", "specdec_verdict", "specdec_known_defect"
 UNDECIDED = ("inconclusive", "no stored baseline", "incomparable")
 _PLACE = re.compile(r".+\.jsonl:(\d+): ")
 
@@ -38,13 +38,14 @@ def annotations_of(stats: Mapping[str, Sequence[Any]], rootdir: Path) -> list[An
 
 def _ours(stats: Mapping[str, Sequence[Any]]) -> Iterator[tuple[Level, Any]]:
     for report in (*stats.get("error", ()), *stats.get("failed", ())):
-        if _is_unread_workload(report) or CHECK in _properties(report):
+        # Of a user's own tests what fails the build is told, and all else is the user's.
+        if _is_unread_workload(report) or {CHECK, PROFILE} & properties_of(report).keys():
             yield "error", report
     for report in stats.get("skipped", ()):
-        if CHECK in _properties(report):
+        if CHECK in properties_of(report):
             yield "warning", report
     for report in stats.get("xfailed", ()):
-        if KNOWN_DEFECT in _properties(report):
+        if KNOWN_DEFECT in properties_of(report):
             yield "notice", report
 
 
@@ -52,23 +53,19 @@ def _is_unread_workload(report: Any) -> bool:
     return isinstance(report, pytest.CollectReport) and report.nodeid.endswith(".jsonl")
 
 
-def _properties(report: Any) -> dict[str, Any]:
-    return dict(getattr(report, "user_properties", ()))
-
-
 def _rank(report: Any) -> int:
     if report.when != "call":
         return 0
-    return 2 if _properties(report).get(VERDICT) in UNDECIDED else 1
+    return 2 if properties_of(report).get(VERDICT) in UNDECIDED else 1
 
 
 def _group(report: Any) -> object:
-    return report.location and report.location[0], _properties(report).get(CHECK)
+    return report.location and report.location[0], properties_of(report).get(CHECK)
 
 
 def _annotation(report: Any, level: Level, rootdir: Path) -> Annotation:
     file, index, title = report.location
-    message = _text(report)
+    message = reason_of(report)
     line = None if index is None else index + 1
     if _is_unread_workload(report) and (place := _PLACE.match(message)):
         line = int(place[1])
@@ -79,15 +76,6 @@ def _annotation(report: Any, level: Level, rootdir: Path) -> Annotation:
         title=title,
         message=message,
     )
-
-
-def _text(report: Any) -> str:
-    """The failure text, or the reason of a skip or of an expected failure."""
-    if (reason := getattr(report, "wasxfail", None)) is not None:
-        return str(reason).removeprefix("reason: ")
-    if report.skipped and isinstance(report.longrepr, tuple):
-        return str(report.longrepr[2]).removeprefix("Skipped: ")
-    return str(report.longrepr)  # `longreprtext` puts the worker of pytest-xdist first
 
 
 def _in_repository(path: Path, rootdir: Path) -> str:

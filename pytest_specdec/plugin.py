@@ -114,6 +114,14 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     return _session(config).header() if _has_session(config) else []
 
 
+@pytest.hookimpl(tryfirst=True)  # what cannot be set up is told too
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _has_session(item.config):
+        from pytest_specdec.own_tests import tell_about
+
+        tell_about(item)
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest writes its JUnit file
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if _has_session(session.config):
@@ -164,7 +172,7 @@ def _planned_by_profile(items: list[pytest.Item]) -> dict[str, list[Workload]]:
 
 
 def _planned(item: pytest.Item) -> dict[Path, Workload]:
-    from pytest_specdec.session import planned_workload
+    from pytest_specdec.marked import planned_workload
 
     planned = planned_workload(item)
     return {} if planned is None else {planned.path: planned}

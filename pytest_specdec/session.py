@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ from pytest_specdec.header import folder_lines, header_line, relative
 from pytest_specdec.junit import record_suite_properties
 from pytest_specdec.leases import check_shares
 from pytest_specdec.options import Options
+from pytest_specdec.own_tests import OwnTests
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.profile_report import ProfileResult, profile_result
 from pytest_specdec.progress import TerminalWatch
@@ -27,7 +29,7 @@ from pytest_specdec.report.properties import suite_properties
 from pytest_specdec.report.summary import summary_lines
 from pytest_specdec.report_files import add_step_summary, remove_reports, write_reports
 from pytest_specdec.workers import CONTROLLER, WORKER, Controller, Worker
-from pytest_specdec.workload import Workload, read_workload
+from pytest_specdec.workload import Workload
 
 SIGTERM_EXIT_STATUS = 128 + signal.SIGTERM
 
@@ -55,6 +57,8 @@ class GateSession:
         self._results: Sequence[ProfileResult] = ()
         self._worker: Worker | None = config.pluginmanager.get_plugin(WORKER)
         self._controller: Controller | None = config.pluginmanager.get_plugin(CONTROLLER)
+        self._own_tests = OwnTests()
+        config.pluginmanager.register(self._own_tests)
 
     @classmethod
     def of(cls, config: pytest.Config) -> GateSession:
@@ -237,7 +241,13 @@ class GateSession:
             self._worker.finish(self._results)
         if self._worker is not None or not self._results:
             return True  # where workers were interrupted, none of them has told what it ran
-        self.reports = tuple(each.stored() if is_update else each.report for each in self._results)
+        self.reports = tuple(
+            replace(
+                each.stored() if is_update else each.report,
+                own_tests=self._own_tests.of(each.report.profile.name),
+            )
+            for each in self._results
+        )
         data = report_data(self.reports)
         self._report_paths = write_reports(data, self.options.report_folder)
         self._step_summary = add_step_summary(data)
@@ -264,7 +274,7 @@ class GateSession:
                 yield f"profile {report.profile.name}"
             yield from lines
         yield from self._unanswered()
-        if any(report.workloads for report in self.reports):
+        if any(report.workloads or report.own_tests for report in self.reports):
             paths = (relative(each, self._config.rootpath) for each in self._report_paths)
             yield f"report: {', '.join(paths)}"
             if self._step_summary is not None:
@@ -286,31 +296,6 @@ class GateSession:
 
 
 KEY = pytest.StashKey[GateSession]()
-
-
-def marked_workload(item: pytest.Item) -> Workload:
-    """The workload that a test's `specdec` marker names.
-
-    Raises:
-        SpecdecError: there is no such marker, or the file cannot be read.
-    """
-    marker = item.get_closest_marker("specdec")
-    if marker is None or len(marker.args) != 1:
-        raise SpecdecError(
-            f"`{item.name}` uses the `workload` fixture but names no workload",
-            hint='mark it: @pytest.mark.specdec("prompts.jsonl")',
-        )
-    return read_workload(item.path.parent / marker.args[0])
-
-
-def planned_workload(item: pytest.Item) -> Workload | None:
-    """The workload an item will ask for, as far as that can be known before it runs."""
-    if (own := getattr(item, "workload", None)) is not None:
-        return own if isinstance(own, Workload) else None
-    try:
-        return marked_workload(item)
-    except SpecdecError:
-        return None
 
 
 def _exit_on_sigterm(_signum: int, _frame: FrameType | None) -> None:

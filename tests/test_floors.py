@@ -38,10 +38,11 @@ FLOORS = {
     4: "report report.action_benchmark report.annotations report.benchmark_entries report.charts "
     "report.comparison report.divergences report.excerpt report.facts report.figures report.flat "
     "report.html report.json_file report.json_workload report.markdown report.measurements "
-    "report.page report.page_workload report.properties report.saved report.summary report.told",
-    5: "benchmarks cli compare fixtures gate github header junit options plugin profile_gate "
-    "profile_report profile_verdicts progress recorder report_command report_files "
-    "scheduling session stored_entries stored_numbers suite workers",
+    "report.page report.page_workload report.properties report.property_names report.saved "
+    "report.summary report.told",
+    5: "benchmarks cli compare fixtures gate github header junit marked options own_tests plugin "
+    "profile_gate profile_report profile_verdicts progress pytest_reports recorder report_command "
+    "report_files scheduling session stored_entries stored_numbers suite workers",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 # The package itself holds a version number and is on no floor; the worker imports none of it.

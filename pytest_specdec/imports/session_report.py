@@ -14,7 +14,7 @@ from pytest_specdec.imports.document import Document
 from pytest_specdec.imports.fields import Fields
 from pytest_specdec.imports.imported import ImportedMeasurement, Latency, completed
 
-SCHEMA_VERSIONS = (1, 2)  # what is read here is the same in both
+SCHEMA_VERSIONS = (1, 2, 3)  # what is read here is the same in all
 
 
 def fits(document: Document) -> bool:
@@ -28,7 +28,7 @@ def read(document: Document) -> tuple[ImportedMeasurement, ...]:
     whole = Fields(file=document.name, table=document.table)
     version = whole.table["schema_version"]
     if version not in SCHEMA_VERSIONS:
-        known = " and ".join(map(str, SCHEMA_VERSIONS))
+        known = ", ".join(map(str, SCHEMA_VERSIONS))
         raise whole.error(
             f"`schema_version` is {version!r}, and known here: {known}",
             hint="install the pytest-specdec that wrote it",

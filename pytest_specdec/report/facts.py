@@ -33,6 +33,8 @@ WORST_FIRST = (
 )
 OverallVerdict = Literal["error", "failed", "passed", "nothing ran"]
 """What comes of a profile, or of a session: an `error` is what kept a workload from running."""
+OwnOutcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
+"""pytest's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,21 @@ class WorkloadReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTest:
+    """A test of a user's own that uses the plugin's fixtures.
+
+    Attributes:
+        workload: the one that it names; `None` for one that names none.
+        message: the first line of its failure, or why it was skipped; `None` for one that passed.
+    """
+
+    node_id: str
+    workload: str | None
+    outcome: OwnOutcome
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
     """What a session wrote, or would not write, to one stored baseline.
 
@@ -123,6 +140,7 @@ class ProfileReport:
         update: `None` when none was asked for.
         not_run: why, by name, for each workload that tests asked for and that has no numbers.
         is_unused_failing: whether `unused` fails the build.
+        own_tests: those of a user's own that need the profile, in the order they ran.
     """
 
     profile: Profile
@@ -139,19 +157,21 @@ class ProfileReport:
     update: Update | None
     not_run: Mapping[str, str] = field(default_factory=dict)
     is_unused_failing: bool = False
+    own_tests: Sequence[OwnTest] = ()
 
     @property
     def verdict(self) -> OverallVerdict:
-        """One word for the profile; what pytest's own tests did is not in it."""
+        """One word for the profile."""
         refused = {*self.not_run.values()} - {NOT_REACHED}
+        own = {each.outcome for each in self.own_tests}
         if self.failure is not None or refused or (self.workloads and self.not_run):
             return "error"
-        if (
-            any(each.is_defective or each.failing for each in self.workloads)
-            or self.is_unused_failing
-        ):
+        if "error" in own:
+            return "error"
+        is_failing = any(each.is_defective or each.failing for each in self.workloads)
+        if is_failing or self.is_unused_failing or "failed" in own:
             return "failed"
-        return "passed" if self.workloads else "nothing ran"
+        return "passed" if self.workloads or own - {"skipped"} else "nothing ran"
 
     @property
     def config_differences(self) -> Mapping[str, tuple[object, object]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_specdec.report.excerpt import excerpt, visible
 from pytest_specdec.report.figures import decimal
 from pytest_specdec.report.page import page
-from pytest_specdec.report.told import COLUMNS, SEVERITIES
+from pytest_specdec.report.told import COLUMNS, OWN_COLUMNS, SEVERITIES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -28,7 +28,9 @@ TEMPLATES = "templates"
 def html_page(data: Mapping[str, Any]) -> str:
     """The page's text."""
     template = _environment().get_template("report.html.j2")
-    return template.render(view=page(data), columns=COLUMNS, style=_style(), policy=_policy())
+    return template.render(
+        view=page(data), columns=COLUMNS, own_columns=OWN_COLUMNS, style=_style(), policy=_policy()
+    )
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import Any
 from pytest_specdec.report.facts import ProfileReport, overall
 from pytest_specdec.report.json_workload import workload_data
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def report_data(reports: Sequence[ProfileReport]) -> dict[str, Any]:
@@ -55,6 +55,7 @@ def _profile(report: ProfileReport) -> dict[str, Any]:
         "untested": [asdict(each) for each in report.untested],
         "update": None if report.update is None else asdict(report.update),
         "workloads": [workload_data(each) for each in report.workloads],
+        "own_tests": [asdict(each) for each in report.own_tests],
     }
 
 

@@ -15,9 +15,12 @@ from pytest_specdec.report.excerpt import excerpt, visible
 from pytest_specdec.report.facts import ABSENT
 from pytest_specdec.report.told import (
     COLUMNS,
+    OWN_COLUMNS,
     SEVERITIES,
     Data,
     Told,
+    is_failing,
+    own_test_rows,
     row,
     told,
     update_lines,
@@ -79,6 +82,10 @@ def _profile(profile: Data) -> Iterator[str]:
         if found:
             yield f"#### {title} ({len(found)})\n"
             yield from found
+    if profile["own_tests"]:
+        failing = sum(map(is_failing, profile["own_tests"]))
+        yield f"#### Tests of your own ({len(profile['own_tests'])}, failing: {failing})\n"
+        yield _table(OWN_COLUMNS, [[*map(_inline, each)] for each in own_test_rows(profile)])
     yield from _environment(profile)
 
 

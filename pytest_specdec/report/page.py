@@ -11,7 +11,13 @@ from pytest_specdec.report.charts import Figure, lengths, speedups
 from pytest_specdec.report.facts import ABSENT
 from pytest_specdec.report.figures import decimal
 from pytest_specdec.report.page_workload import workload_view
-from pytest_specdec.report.told import Data, update_lines, update_rows
+from pytest_specdec.report.told import (
+    Data,
+    is_failing,
+    own_test_rows,
+    update_lines,
+    update_rows,
+)
 
 KINDS = {"passed": "good", "failed": "bad", "error": "bad", "nothing ran": "warn"}
 HIDDEN_SETTINGS = {"name", "root", "known_defects"}  # shown elsewhere, or of no use elsewhere
@@ -37,6 +43,7 @@ def _profile(data: Data, id_: str) -> View:
         "summary": _summary(data, workloads),
         "lines": [*_lines(data)],
         "workloads": workloads,
+        "own_rows": own_test_rows(data),
         "known_rows": [*_known(data)],
         "update_rows": update_rows(data),
         "version_rows": _versions(data),
@@ -73,6 +80,8 @@ def _lines(data: Data) -> Iterator[str]:
             yield f"{each['name']}: {', '.join([*kinds, *metrics]) or 'unexpected pass'}"
     for name, reason in data["not_run"].items():
         yield f"{name}: not run: {reason}"
+    for each in filter(is_failing, data["own_tests"]):
+        yield f"{each['node_id']}: {each['outcome']}"
     if data["unused"]:
         fails = " (fails the build)" if data["is_unused_failing"] else ""
         yield f"stored, but no test asked for: {', '.join(data['unused'])}{fails}"

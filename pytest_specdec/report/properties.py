@@ -14,6 +14,13 @@ from pytest_specdec.checks.finding import Finding
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.measurement import output_tokens_per_s
 from pytest_specdec.report.facts import ProfileReport, WorkloadReport
+from pytest_specdec.report.property_names import (
+    CHECK,
+    KNOWN_DEFECT,
+    PROFILE,
+    VERDICT,
+    WORKLOAD,
+)
 from pytest_specdec.stored_baseline import rounded
 from pytest_specdec.workload import Metric
 
@@ -21,10 +28,6 @@ Value = str | int | float
 Properties = list[tuple[str, Value]]
 
 PREFIX = "specdec_"
-CHECK = f"{PREFIX}check"
-"""Every test of ours has it, and no other test does."""
-VERDICT = f"{PREFIX}verdict"
-KNOWN_DEFECT = f"{PREFIX}known_defect"
 
 
 def item_properties(
@@ -36,8 +39,8 @@ def item_properties(
         {
             CHECK: check,
             "specdec_about": about,
-            "specdec_workload": workload,
-            "specdec_profile": profile,
+            WORKLOAD: workload,
+            PROFILE: profile,
             "specdec_vllm": vllm_version,
         }
     )

@@ -32,6 +32,8 @@ COLUMNS = (
     "fall that fails: acceptance / speedup",
 )
 
+OWN_COLUMNS = ("test", "workload", "outcome", "why")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
@@ -159,6 +161,20 @@ def speedup(workload: Data) -> str:
     """With its interval, where it has one."""
     verdict = workload["verdicts"]["speedup"]
     return scattered(verdict["now"], verdict["low"], verdict["high"])
+
+
+def own_test_rows(profile: Data) -> list[tuple[str, ...]]:
+    """Tests of a user's own, a row each for `OWN_COLUMNS`; what fails the build comes first."""
+    ranked = sorted(profile["own_tests"], key=lambda each: not is_failing(each))
+    return [
+        (each["node_id"], each["workload"] or ABSENT, each["outcome"], each["message"] or ABSENT)
+        for each in ranked
+    ]
+
+
+def is_failing(own_test: Data) -> bool:
+    """Whether it fails the build."""
+    return own_test["outcome"] in ("failed", "error")
 
 
 def update_rows(profile: Data) -> list[tuple[str, ...]]:

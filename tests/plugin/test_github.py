@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from pytest_specdec.github import CHECK, KNOWN_DEFECT, VERDICT
-from pytest_specdec.report import properties
 from tests.fake_engine.project import Project, Result
 
 EXACT = {"id": "one", "content": "ANSWER: " + "abc" * 12}
@@ -25,12 +23,6 @@ def github(project: Project) -> Project:
 
 def told(result: Result) -> list[str]:
     return [line for line in result.lines if line.startswith("::")]
-
-
-def test_the_names_are_those_of_the_properties() -> None:
-    """Written twice, so that a session without a gate loads none."""
-    names = (properties.CHECK, properties.VERDICT, properties.KNOWN_DEFECT)
-    assert names == (CHECK, VERDICT, KNOWN_DEFECT)
 
 
 def test_what_passes_is_not_remarked_on(github: Project) -> None:

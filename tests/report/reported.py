@@ -14,7 +14,7 @@ from pytest_specdec.engines.protocol import EngineFacts
 from pytest_specdec.floors import Line
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.profile import Profile
-from pytest_specdec.report.facts import ProfileReport, Update, WorkloadReport
+from pytest_specdec.report.facts import OwnOutcome, OwnTest, ProfileReport, Update, WorkloadReport
 from pytest_specdec.report.summary import summary_lines
 from pytest_specdec.verdict import Verdict
 from pytest_specdec.workload import METRICS, Prompt, Workload
@@ -97,6 +97,14 @@ def profile_report(**facts: Any) -> ProfileReport:
         update=facts.get("update"),
         not_run=facts.get("not_run", {}),
         is_unused_failing=facts.get("is_unused_failing", False),
+        own_tests=facts.get("own_tests", ()),
+    )
+
+
+def own_test(outcome: OwnOutcome = "passed", **facts: Any) -> OwnTest:
+    return OwnTest(
+        **{"node_id": "test_a.py::test_b[fast]", "workload": "sql", "message": None, **facts},
+        outcome=outcome,
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.facts import OverallVerdict, overall
-from tests.report.reported import FINDING, profile_report, workload_report
+from tests.report.reported import FINDING, own_test, profile_report, workload_report
 
 DEFECT = KnownDefect(check="json", workload="sql", versions="<1", reason="why")
 FOUND = {("json", "one"): FINDING}
@@ -34,6 +34,12 @@ FOUND = {("json", "one"): FINDING}
         ({"workloads": (workload_report(unseen=(DEFECT,)),)}, "failed"),
         ({"workloads": (workload_report(failing=("speedup",)),)}, "failed"),
         ({"workloads": (workload_report(speedup={"kind": "inconclusive"}),)}, "passed"),
+        ({"own_tests": (own_test("failed"), own_test())}, "failed"),
+        ({"own_tests": (own_test("error"), own_test("failed"))}, "error"),
+        ({"own_tests": (own_test("xfailed"), own_test("skipped"), own_test("xpassed"))}, "passed"),
+        ({"workloads": (), "own_tests": (own_test(),)}, "passed"),
+        ({"workloads": (), "own_tests": (own_test("xfailed"),)}, "passed"),
+        ({"workloads": (), "own_tests": (own_test("skipped"),)}, "nothing ran"),
     ],
 )
 def test_a_profile(facts: dict[str, Any], word: str) -> None:

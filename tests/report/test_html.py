@@ -16,7 +16,7 @@ import pytest
 from pytest_specdec.report.html import html_page
 from pytest_specdec.report.json_file import report_data
 from tests.report.hostile import HOSTILE, hostile_data, hostile_report
-from tests.report.reported import profile_report, workload_report
+from tests.report.reported import own_test, profile_report, workload_report
 
 LOADING = {"src", "srcset", "href", "action", "formaction", "data", "poster", "style", "srcdoc"}
 
@@ -154,6 +154,19 @@ def test_figures_are_shown() -> None:
     assert "0.500 / - / 0.475" in cells
     assert "3.00 / -" in cells
     assert "A CPU, cores: 2" in cells
+
+
+def test_own_tests_are_listed_and_those_that_fail_are_named_at_the_top() -> None:
+    error = own_test("error", node_id="test_a.py::test_c[fast]", message="no such fixture")
+    page = Page(html_page(report_data([profile_report(own_tests=(own_test(), error))])))
+    assert "Tests of your own" in {each["text"] for each in page.all("h3")}
+    cells = [each["text"] for each in page.all("td", "th")]
+    at = cells.index("test_a.py::test_c[fast]")
+    assert cells[at : at + 4] == ["test_a.py::test_c[fast]", "sql", "error", "no such fixture"]
+    assert cells[at + 4 : at + 8] == ["test_a.py::test_b[fast]", "sql", "passed", "-"]
+    assert "test_a.py::test_c[fast]: error" in {each["text"] for each in page.all("li")}
+    without = Page(html_page(report_data([profile_report()])))
+    assert "Tests of your own" not in {each["text"] for each in without.all("h3")}
 
 
 def test_a_session_in_which_nothing_ran() -> None:

@@ -13,7 +13,15 @@ from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_data, report_json
 from pytest_specdec.report.saved import report_defect
 from tests.measured import speedup
-from tests.report.reported import FACTS, FINDING, TIE, profile_report, update, workload_report
+from tests.report.reported import (
+    FACTS,
+    FINDING,
+    TIE,
+    own_test,
+    profile_report,
+    update,
+    workload_report,
+)
 from tests.said import generation, pair, walk
 
 DEFECT = KnownDefect(check="identical", workload="sql", versions="<1", reason="why")
@@ -43,8 +51,8 @@ def test_the_file_s_frame() -> None:
     two = [profile_report(), profile_report()]
     text, data = report_json(report_data(two)), written(*two)
     assert text.endswith("}\n")
-    assert (data["schema_version"], len(data["profiles"])) == (2, 2)
-    assert written() == {"schema_version": 2, "verdict": "nothing ran", "profiles": []}
+    assert (data["schema_version"], len(data["profiles"])) == (3, 2)
+    assert written() == {"schema_version": 3, "verdict": "nothing ran", "profiles": []}
     assert text == report_json(report_data([profile_report(), profile_report()]))
 
 
@@ -56,6 +64,7 @@ def test_a_profile() -> None:
             stored_versions={"vllm": ["0.31.0"]},
             unused=("old",),
             untested=(DEFECT,),
+            own_tests=(own_test("failed", message="why"),),
             update=update(path="p", rows=(("sql", "speedup", None, 2.0),), refused={"x": ("why",)}),
         )
     )["profiles"]
@@ -70,6 +79,14 @@ def test_a_profile() -> None:
     assert data["stored_versions"] == {"vllm": ["0.31.0"]}
     assert data["unused"] == ["old"]
     assert data["untested"] == [DEFECT_AS_JSON]
+    assert data["own_tests"] == [
+        {
+            "node_id": "test_a.py::test_b[fast]",
+            "workload": "sql",
+            "outcome": "failed",
+            "message": "why",
+        }
+    ]
     assert data["update"] == {
         "path": "p",
         "rows": [{"workload": "sql", "metric": "speedup", "old": None, "new": 2.0}],

@@ -13,7 +13,7 @@ from pytest_specdec.report.excerpt import visible
 from pytest_specdec.report.json_file import report_data
 from pytest_specdec.report.markdown import MAX_BYTES, RESERVED_BYTES, markdown
 from tests.report.hostile import HOSTILE, hostile_data
-from tests.report.reported import FINDING, TIE, profile_report, update, workload_report
+from tests.report.reported import FINDING, TIE, own_test, profile_report, update, workload_report
 
 ELEMENTS = {
     *("h2", "h3", "h4", "p", "ul", "li", "strong", "pre", "details", "summary"),
@@ -123,6 +123,18 @@ def test_an_update_that_is_refused_is_a_failure_with_its_reasons() -> None:
     assert "#### Failures (1)" in text
     assert "<summary>sql: acceptance and speedup: not stored (fails the build)</summary>" in text
     assert "<pre>not stored: `sql`\nwhy</pre>" in text
+
+
+def test_own_tests_are_listed_and_what_fails_comes_first() -> None:
+    failed = own_test("failed", workload=None, message="AssertionError: assert not True")
+    text = of(own_tests=(own_test(), failed))
+    rows = text.partition("#### Tests of your own (2, failing: 1)\n")[2].splitlines()[1:5]
+    assert rows[0] == "| test | workload | outcome | why |"
+    name = "test&#95;a.py::test&#95;b&#91;fast&#93;"
+    assert rows[2] == f"| {name} | - | failed | AssertionError: assert not True |"
+    assert rows[3] == f"| {name} | sql | passed | - |"
+    assert text.startswith("## ❌ Speculative decoding gate: failed\n")
+    assert "Tests of your own" not in of()
 
 
 def test_what_cannot_be_seen_is_made_visible() -> None:
