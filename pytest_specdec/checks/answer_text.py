@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.finding import Finding, finding_on
 from pytest_specdec.generation import Generation
 from pytest_specdec.json_text import quoted
 from pytest_specdec.workload import Prompt
@@ -25,12 +25,12 @@ def ended_badly(prompt: Prompt, generation: Generation) -> Finding | None:
     if generation.finish_reason == "error":
         return _ended_in_error(prompt, generation)
     if generation.finish_reason == "abort":
-        return _finding(
+        return finding_on(
             "aborted", prompt, f"the engine gave the request up after {_size(generation)}"
         )
     num_trailing = len(text) - len(text.rstrip())
     if generation.finish_reason == "length" and num_trailing >= WHITESPACE_RUNAWAY:
-        return _finding(
+        return finding_on(
             "whitespace runaway",
             prompt,
             f"the answer ends in {num_trailing} characters of whitespace, cut at `max_tokens`",
@@ -40,7 +40,7 @@ def ended_badly(prompt: Prompt, generation: Generation) -> Finding | None:
             position=len(text) - num_trailing,
         )
     if not text.strip():
-        return _finding(
+        return finding_on(
             "empty",
             prompt,
             f"the answer holds no text: {quoted(text)} from {len(generation.token_ids)} tokens, "
@@ -54,7 +54,7 @@ def spoiled(prompt: Prompt, generation: Generation) -> Finding | None:
     text = generation.text
     special = _SPECIAL_TOKEN.search(text)
     if special is not None:
-        return _finding(
+        return finding_on(
             "special token",
             prompt,
             f"the text holds `{special.group()}` at character {special.start()}",
@@ -62,7 +62,7 @@ def spoiled(prompt: Prompt, generation: Generation) -> Finding | None:
             position=special.start(),
         )
     if text.lstrip().startswith("```"):
-        return _finding(
+        return finding_on(
             "fenced",
             prompt,
             f"the answer is wrapped in a Markdown fence: {quoted(text.strip(), 80)}",
@@ -75,7 +75,7 @@ def spoiled(prompt: Prompt, generation: Generation) -> Finding | None:
 
 def truncated(prompt: Prompt, generation: Generation) -> Finding:
     """The answer was cut at `max_tokens`."""
-    return _finding(
+    return finding_on(
         "truncated",
         prompt,
         f"the answer was cut at `max_tokens`: {prompt.request.get('max_tokens')}",
@@ -93,8 +93,8 @@ def _ended_in_error(prompt: Prompt, generation: Generation) -> Finding:
     end = f"the engine ended the request after {_size(generation)} with `finish_reason`: error"
     cut = f"the text was cut; it ends: {quoted(generation.text[-60:])}"
     if not prompt.is_constrained:
-        return _finding("engine error", prompt, end, cut, hint="the engine's log has the cause")
-    return _finding(
+        return finding_on("engine error", prompt, end, cut, hint="the engine's log has the cause")
+    return finding_on(
         "grammar violation",
         prompt,
         end,
@@ -106,13 +106,3 @@ def _ended_in_error(prompt: Prompt, generation: Generation) -> Finding:
 
 def _size(generation: Generation) -> str:
     return f"{len(generation.token_ids)} tokens"
-
-
-def _finding(
-    kind: str,
-    prompt: Prompt,
-    *facts: str,
-    hint: str | None = None,
-    position: int | None = None,
-) -> Finding:
-    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, hint=hint, position=position)

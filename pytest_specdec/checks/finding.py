@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_specdec.generation import Role
+from pytest_specdec.workload import Prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,20 @@ class Finding:
         if self.hint is not None:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
+
+
+def finding_on(
+    kind: str,
+    prompt: Prompt,
+    *facts: str,
+    hint: str | None = None,
+    position: int | None = None,
+    pointer: str | None = None,
+) -> Finding:
+    """A defect of an answer to this prompt."""
+    return Finding(
+        kind=kind, prompt_id=prompt.id, facts=facts, hint=hint, position=position, pointer=pointer
+    )
 
 
 def at_most(facts: Sequence[str], limit: int = 5) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_specdec.checks.answer_text import around, ended_badly, spoiled
-from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.finding import Finding, finding_on
 from pytest_specdec.generation import Generation
 from pytest_specdec.json_schemas import JsonSchema, validator
 from pytest_specdec.json_text import (
@@ -55,7 +55,7 @@ def _doubled(prompt: Prompt, text: str, error: JsonError) -> Finding | None:
     brace = text[position : position + 1]
     if brace not in ("{", "}") or not text[:position].rstrip().endswith(brace):
         return None
-    return _finding(
+    return finding_on(
         "doubled braces",
         prompt,
         f"a second `{brace}` at character {position}, where JSON has no place for it",
@@ -70,7 +70,7 @@ def _unparsed(prompt: Prompt, text: str, error: JsonError) -> Finding:
     position = error.position
     start = _start(text)
     if position is not None and error.is_text_after_end and text[:start].strip() == "":
-        return _finding(
+        return finding_on(
             "text after the end",
             prompt,
             f"a whole JSON value ends before character {position}; "
@@ -78,7 +78,7 @@ def _unparsed(prompt: Prompt, text: str, error: JsonError) -> Finding:
             position=position,
         )
     if text[:start].strip() and _is_json(text[start:]):
-        return _finding(
+        return finding_on(
             "text before the start",
             prompt,
             f"a whole JSON value begins at character {start}; before it: {quoted(text[:start])}",
@@ -88,7 +88,7 @@ def _unparsed(prompt: Prompt, text: str, error: JsonError) -> Finding:
     shown = (
         f"answer: {quoted(text)}" if position is None else f"around it: {around(text, position)}"
     )
-    return _finding("invalid JSON", prompt, f"{error.fact}{where}", shown, position=position)
+    return finding_on("invalid JSON", prompt, f"{error.fact}{where}", shown, position=position)
 
 
 def _start(text: str) -> int:
@@ -110,7 +110,7 @@ def _violation(prompt: Prompt, value: Any, schema: JsonSchema) -> Finding | None
     try:
         errors = list(validator(schema).iter_errors(value))
     except RecursionError:
-        return _finding(
+        return finding_on(
             "invalid JSON", prompt, "nested too deeply to be checked against the schema"
         )
     best = best_match(errors)
@@ -123,8 +123,4 @@ def _violation(prompt: Prompt, value: Any, schema: JsonSchema) -> Finding | None
     if len(errors) > 1:
         facts.append(f"violations of the schema in all: {len(errors)}")
     at = bare_pointer(best.absolute_path)
-    return _finding("schema violation", prompt, *facts, pointer=at)
-
-
-def _finding(kind: str, prompt: Prompt, *facts: str, **more: Any) -> Finding:
-    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, **more)
+    return finding_on("schema violation", prompt, *facts, pointer=at)

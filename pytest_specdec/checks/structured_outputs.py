@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from pytest_specdec.checks.answer_text import ended_badly, spoiled
-from pytest_specdec.checks.finding import Finding
+from pytest_specdec.checks.finding import Finding, finding_on
 from pytest_specdec.generation import Generation
 from pytest_specdec.json_text import quoted, shortened
 from pytest_specdec.workload import Prompt
@@ -53,7 +53,7 @@ def _explained(prompt: Prompt, generation: Generation, *, fits: bool) -> Finding
 def _mismatch(prompt: Prompt, text: str, regex: str) -> Finding:
     begin = re.match(regex, text)
     if begin is not None and begin.end() > 0:
-        return _finding(
+        return finding_on(
             "text after the end",
             prompt,
             f"a whole match of the regex ends before character {begin.end()}; "
@@ -64,7 +64,7 @@ def _mismatch(prompt: Prompt, text: str, regex: str) -> Finding:
     hint = None
     if re.fullmatch(regex, text, re.DOTALL):
         hint = "`.` matches a newline in xgrammar and not in Python's `re`: write `[^\\n]`"
-    return _finding(
+    return finding_on(
         "regex mismatch",
         prompt,
         "the answer does not match the whole of the regex",
@@ -78,7 +78,7 @@ def _not_a_choice(prompt: Prompt, text: str, choices: list[str]) -> Finding:
     shown = f"choices: {shortened(choices)}"
     begin = max((each for each in choices if text.startswith(each)), key=len, default=None)
     if begin is not None:
-        return _finding(
+        return finding_on(
             "text after the end",
             prompt,
             f"the choice {quoted(begin)} ends before character {len(begin)}; "
@@ -86,19 +86,9 @@ def _not_a_choice(prompt: Prompt, text: str, choices: list[str]) -> Finding:
             shown,
             position=len(begin),
         )
-    return _finding(
+    return finding_on(
         "not a choice",
         prompt,
         f"the answer is none of the {len(choices)} choices: {quoted(text)}",
         shown,
     )
-
-
-def _finding(
-    kind: str,
-    prompt: Prompt,
-    *facts: str,
-    hint: str | None = None,
-    position: int | None = None,
-) -> Finding:
-    return Finding(kind=kind, prompt_id=prompt.id, facts=facts, hint=hint, position=position)

@@ -24,7 +24,14 @@ PAGES = ("reference/checks.md", "reference/validators.md", "concepts/identity.md
 PACKAGE = ROOT / "pytest_specdec"
 MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
 # What a kind is given to, and the place of it among the arguments.
-MAKERS = {"Finding": None, "_finding": 0, "not_honoured": 0, "SqlDefect": 0, "Unresolved": None}
+MAKERS = {
+    "Finding": None,
+    "_finding": 0,
+    "finding_on": 0,
+    "not_honoured": 0,
+    "SqlDefect": 0,
+    "Unresolved": None,
+}
 # Kinds that are told on: those of types, of the exceptions among the makers, and of a saved report.
 TYPED = {*get_args(Kind), *get_args(DistributionKind)} - {"passed", "failed"}
 ELSEWHERE = {
