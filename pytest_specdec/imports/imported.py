@@ -66,6 +66,18 @@ class ImportedMeasurement:
     notes: tuple[str, ...] = ()
 
 
+def counted(fields: Fields, *, label: str) -> ImportedMeasurement:
+    """A measurement that holds its counts of drafts alone, out of what has this project's names."""
+    per_pos = fields.numbers("num_accepted_tokens_per_pos")
+    return ImportedMeasurement(
+        label=label,
+        num_drafts=fields.count("num_drafts"),
+        num_draft_tokens=fields.count("num_draft_tokens"),
+        num_accepted_tokens=fields.count("num_accepted_tokens"),
+        num_accepted_tokens_per_pos=None if per_pos is None else tuple(map(int, per_pos)),
+    )
+
+
 def completed(told: ImportedMeasurement, place: Fields) -> ImportedMeasurement:
     """`told` with all that follows from its counts.
 

@@ -5,9 +5,11 @@ Floor 1.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_specdec.imports.document import Document
 from pytest_specdec.imports.fields import Fields
-from pytest_specdec.imports.imported import ImportedMeasurement, Latency, completed
+from pytest_specdec.imports.imported import ImportedMeasurement, Latency, completed, counted
 
 NAMES = {"label", "num_drafts", "acceptance_rate_per_pos", "notes"}
 
@@ -26,19 +28,14 @@ def read(document: Document) -> tuple[ImportedMeasurement, ...]:
 
 
 def _measurement(fields: Fields) -> ImportedMeasurement:
-    per_pos = fields.numbers("num_accepted_tokens_per_pos")
     notes = fields.table.get("notes") or ()
     if not isinstance(notes, list | tuple):
         raise fields.error(f"`notes` is not a list: {notes!r}")
-    told = ImportedMeasurement(
-        label=str(fields.table.get("label")),
-        num_drafts=fields.count("num_drafts"),
-        num_draft_tokens=fields.count("num_draft_tokens"),
-        num_accepted_tokens=fields.count("num_accepted_tokens"),
+    told = replace(
+        counted(fields, label=str(fields.table.get("label"))),
         acceptance_rate=fields.number("acceptance_rate"),
         mean_acceptance_length=fields.number("mean_acceptance_length"),
         acceptance_rate_per_pos=fields.numbers("acceptance_rate_per_pos"),
-        num_accepted_tokens_per_pos=None if per_pos is None else tuple(map(int, per_pos)),
         num_output_tokens=fields.count("num_output_tokens"),
         num_requests=fields.count("num_requests"),
         concurrency=fields.count("concurrency"),

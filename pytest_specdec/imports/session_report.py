@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from statistics import fmean
 
 from pytest_specdec.imports.document import Document
 from pytest_specdec.imports.fields import Fields
-from pytest_specdec.imports.imported import ImportedMeasurement, Latency, completed
+from pytest_specdec.imports.imported import ImportedMeasurement, Latency, completed, counted
 
 SCHEMA_VERSIONS = (1, 2, 3)  # what is read here is the same in all
 
@@ -49,13 +50,8 @@ def _workloads(whole: Fields) -> Iterator[ImportedMeasurement]:
 def _measurement(workload: Fields, *, label: str) -> ImportedMeasurement:
     measurement = workload.inside("measurement")
     drafts, engine = measurement.inside("drafts"), measurement.inside("speculative")
-    per_pos = drafts.numbers("num_accepted_tokens_per_pos")
-    told = ImportedMeasurement(
-        label=label,
-        num_drafts=drafts.count("num_drafts"),
-        num_draft_tokens=drafts.count("num_draft_tokens"),
-        num_accepted_tokens=drafts.count("num_accepted_tokens"),
-        num_accepted_tokens_per_pos=None if per_pos is None else tuple(map(int, per_pos)),
+    told = replace(
+        counted(drafts, label=label),
         num_output_tokens=engine.count("num_output_tokens"),
         concurrency=measurement.count("concurrency"),
         ttft=Latency(median_ms=engine.number("ttft_ms")),
