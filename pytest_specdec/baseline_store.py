@@ -8,11 +8,8 @@ file or the new one. Floor 3; only the process that controls the session may sav
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ from pytest_specdec.stored_baseline import (
     StoredBaseline,
     rounded,
 )
+from pytest_specdec.whole_file import written_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,8 @@ class BaselineStore:
             raise StoredBaselineError(f"`{path}` is not written: {defect}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(path, text + "\n")
+            with written_whole(path) as file:
+                file.write(f"{text}\n".encode())
         except OSError as error:
             raise StoredBaselineError(
                 f"`{path}` cannot be written: {error.strerror or error}",
@@ -97,20 +96,6 @@ class BaselineStore:
     def hardware_keys(self, profile: str) -> tuple[str, ...]:
         """The kinds of hardware that this profile has a stored baseline for."""
         return tuple(sorted(path.parent.name for path in self.folder.glob(f"*/{profile}.json")))
-
-
-def _replace(path: Path, text: str) -> None:
-    """The new text under the old name, in one step."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _rounded_all(value: Any) -> Any:
@@ -125,17 +110,9 @@ def _rounded_all(value: Any) -> Any:
 
 def _defect(data: Any) -> str | None:
     """What the schema has against the data, by place."""
-    from pytest_specdec.json_schemas import defect_of_version
+    from pytest_specdec.json_schemas import defect_by_shipped
 
-    return defect_of_version(data, version=SCHEMA_VERSION, schema=_validator())
-
-
-@cache
-def _validator() -> Any:
-    from pytest_specdec.json_schemas import validator
-
-    schema = files("pytest_specdec").joinpath("stored_baseline.schema.json")
-    return validator(json.loads(schema.read_text(encoding="utf-8")))
+    return defect_by_shipped("stored_baseline.schema.json", data, version=SCHEMA_VERSION)
 
 
 def _position(text: str, error: JsonError) -> str:

@@ -8,8 +8,11 @@ Nothing is ever fetched: a reference must resolve inside the schema or to a publ
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pytest_specdec.json_keywords import with_our_keywords
@@ -163,20 +166,26 @@ def _check_format(part: Mapping[str, Any]) -> None:
         )
 
 
-def defect_of_version(data: Any, *, version: int, schema: Validator) -> str | None:
-    """What a file's schema has against its data, by place; a wrong `schema_version` explains the
-    rest, so it is told alone.
+def defect_by_shipped(file: str, data: Any, *, version: int) -> str | None:
+    """What a schema that is shipped with this package has against a file's data, by place; a wrong
+    `schema_version` explains the rest, so it is told alone.
 
     Args:
-        version: the one that this package reads.
-        schema: the validator of that version.
+        file: the schema's, from the package's folder.
+        version: the one that this package reads, and the schema is of.
     """
     from jsonschema.exceptions import best_match
 
     told = data.get("schema_version") if isinstance(data, dict) else None
     if told is not None and (type(told) is not int or told != version):
         return f"`/schema_version` is {told!r}, but this pytest-specdec reads {version}"
-    error = best_match(schema.iter_errors(data))
+    error = best_match(_shipped(file).iter_errors(data))
     if error is None:
         return None
     return f"{pointer(error.absolute_path)}: {shortened_text(error.message)}"
+
+
+@cache
+def _shipped(file: str) -> Validator:
+    path = files("pytest_specdec").joinpath(file)
+    return validator(json.loads(path.read_text(encoding="utf-8")))

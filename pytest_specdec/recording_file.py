@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from pytest_specdec.recording_lines import (
     lines_of,
     recording_of,
 )
+from pytest_specdec.whole_file import written_whole
 
 SUFFIX = ".jsonl.gz"
 END = "end"
@@ -48,7 +48,7 @@ def write_recording(folder: Path, recording: Recording) -> Path:
     path = folder / f"{recording.workload.name}{SUFFIX}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _beside(path) as raw, _compressed(raw) as file:
+        with written_whole(path) as raw, _compressed(raw) as file:
             digest = hashlib.sha256()
             for line in lines_of(recording):
                 row = _row(line)
@@ -159,18 +159,3 @@ def _row(line: Line) -> bytes:
 def _compressed(raw: IO[bytes]) -> gzip.GzipFile:
     """Without name and time of the file that it is written to: equal recordings are equal files."""
     return gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=COMPRESSION, mtime=0)
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[IO[bytes]]:
-    """A new file that takes the name when it is whole."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise

@@ -15,7 +15,7 @@ import pytest_specdec
 PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
-    "request_fields sql_tables table workload",
+    "request_fields sql_tables table whole_file workload",
     1: "engines engines.asides engines.asked engines.loads engines.pair engines.passes "
     "engines.pipe engines.process engines.protocol engines.recorded engines.taken "
     "engines.worker_process hardware imports imports.aiperf imports.bench_json "

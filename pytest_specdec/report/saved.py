@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +32,9 @@ def read_report(path: Path) -> dict[str, Any]:
 
 def report_defect(data: Any) -> str | None:
     """What the schema has against the data, by place."""
-    from pytest_specdec.json_schemas import defect_of_version
+    from pytest_specdec.json_schemas import defect_by_shipped
 
-    return defect_of_version(data, version=SCHEMA_VERSION, schema=_validator())
-
-
-@cache
-def _validator() -> Any:
-    from pytest_specdec.json_schemas import validator
-
-    schema = files("pytest_specdec.report").joinpath("report.schema.json")
-    return validator(json.loads(schema.read_text(encoding="utf-8")))
+    return defect_by_shipped("report/report.schema.json", data, version=SCHEMA_VERSION)
 
 
 def _unreadable(path: Path, defect: str) -> ReportError:
