@@ -34,7 +34,7 @@ FLOORS = {
     "speedup trail witness",
     3: "assessment baseline_store baseline_update catalogue comparison e_process expected "
     "explain family floors judge_acceptance judge_distribution judge_speedup kinds looks "
-    "statistics stored_baseline verdict",
+    "speedup_looks statistics stored_baseline tripwires verdict",
     4: "report report.action_benchmark report.annotations report.benchmark_entries report.charts "
     "report.comparison report.divergences report.excerpt report.facts report.figures report.flat "
     "report.html report.json_file report.json_workload report.markdown report.measurements "

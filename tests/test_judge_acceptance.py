@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_specdec.counters import DraftCounters, total
-from pytest_specdec.judge_acceptance import is_all_or_nothing, judge_acceptance
+from pytest_specdec.judge_acceptance import judge_acceptance
 from pytest_specdec.measurement import PromptMeasurement
 from pytest_specdec.profile import Tolerances
 from pytest_specdec.stored_baseline import StoredWorkload, rounded
 from pytest_specdec.trail import trail_of
+from pytest_specdec.tripwires import is_all_or_nothing
 from pytest_specdec.verdict import Verdict, VerdictKind
 from tests.measured import UPDATE, counters, measurement, prompt, rules, stored
 
