@@ -12,6 +12,7 @@ from pytest_specdec.errors import ReportError
 from pytest_specdec.report.html import html_page
 from pytest_specdec.report.markdown import markdown
 from pytest_specdec.report.saved import read_report
+from pytest_specdec.whole_file import written_whole
 
 # What `add_subparsers` returns has no public name.
 Subparsers = Any
@@ -46,7 +47,8 @@ def _write(
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(make(data), encoding="utf-8")
+        with written_whole(path) as file:
+            file.write(make(data).encode())
     except OSError as error:
         raise ReportError(
             f"`{path}` cannot be written: {error.strerror or error}",

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_specdec.report.html import html_page
 from pytest_specdec.report.json_file import report_json
 from pytest_specdec.report.markdown import MAX_BYTES, RESERVED_BYTES, markdown
+from pytest_specdec.whole_file import written_whole
 
 MAKERS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "report.json": report_json,
@@ -23,7 +24,8 @@ def write_reports(data: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
     """Writes all of them; what the others are made of comes first."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, make in MAKERS.items():
-        (folder / name).write_text(make(data), encoding="utf-8")
+        with written_whole(folder / name) as file:
+            file.write(make(data).encode())
     return tuple(folder / name for name in MAKERS)
 
 

@@ -19,6 +19,7 @@ from pytest_specdec.speedup import Speedup
 from pytest_specdec.stored_baseline import (
     Provenance,
     StoredAcceptance,
+    StoredBaseline,
     StoredLoad,
     StoredSpeedup,
     StoredWorkload,
@@ -147,6 +148,18 @@ def stored(
         ),
         speedup=None if speedup is None else stored_speedup(speedup),
         provenance=PROVENANCE,
+    )
+
+
+def large_baseline(*, rate: float) -> StoredBaseline:
+    """A file of about 40 kB, more than is written at once, that is soon checked: the names are
+    long."""
+    prompts = [prompt(f"p{number}" * 5000, drafts=COUNTERS) for number in range(4)]
+    return StoredBaseline(
+        hardware_key="cpu-x",
+        hardware={"model": "X 9"},
+        profile="ngram",
+        workloads={"sql": stored(rate=rate, prompts=prompts)},
     )
 
 

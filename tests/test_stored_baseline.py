@@ -323,35 +323,6 @@ def test_a_failed_save_leaves_the_old_file_alone(
     assert list(path.parent.iterdir()) == [path]
 
 
-KILLED_WHILE_WRITING = """
-import os, signal, sys
-from dataclasses import replace
-from pathlib import Path
-from pytest_specdec.baseline_store import BaselineStore
-store = BaselineStore(Path(sys.argv[1]))
-baseline = store.load("cpu-x", "ngram")
-def kill(*_): os.kill(os.getpid(), signal.SIGKILL)
-if sys.argv[2] == "fsync":
-    os.fsync = kill
-else:
-    Path.replace = kill
-store.save(replace(baseline, workloads={}))
-"""
-
-
-@pytest.mark.parametrize("moment", ["fsync", "replace"])
-def test_a_kill_leaves_the_old_file(store: BaselineStore, moment: str) -> None:
-    before = store.save(BASELINE).read_bytes()
-    command = [sys.executable, "-c", KILLED_WHILE_WRITING, str(store.folder), moment]
-    environment = {**os.environ, "PYTHONPATH": str(Path(baseline_store.__file__).parents[1])}
-    assert subprocess.run(command, check=False, env=environment).returncode == -9
-    assert store.path("cpu-x", "ngram").read_bytes() == before
-    store.save(replace(BASELINE, workloads={}))
-    loaded = store.load("cpu-x", "ngram")
-    assert loaded is not None
-    assert loaded.workloads == {}
-
-
 def test_hardware_keys_of_a_profile(store: BaselineStore) -> None:
     assert store.hardware_keys("ngram") == ()
     for key in ("gpu-b", "cpu-x"):
