@@ -128,6 +128,7 @@ class GateSession:
             else:
                 engines = [each.profile for each in gates if each.recorded is None]
                 check_shares(engines, num_workers=self._worker.num_workers)
+                self._worker.be_stopped()
                 self._is_begun = True
         except EngineUnavailable as error:
             self._go_without_engines(error)
@@ -236,11 +237,13 @@ class GateSession:
         if not self._is_begun:
             return True
         is_update = self.options.update is not None and is_complete
+        if self._controller is not None and not is_complete:
+            self._controller.stop()
         self._results = self._made(is_update=is_update)
         if self._worker is not None:
             self._worker.finish(self._results)
         if self._worker is not None or not self._results:
-            return True  # where workers were interrupted, none of them has told what it ran
+            return True  # where no worker came to its end, none of them has told what it ran
         self.reports = tuple(
             replace(
                 each.stored() if is_update else each.report,

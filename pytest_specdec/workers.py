@@ -1,16 +1,21 @@
 """pytest-xdist: what its workers tell the process that controls them, and what that makes of it.
 
 Each worker has a channel of its own, past pytest-xdist's: over it go the profiles that tests need,
-what the engines do, and what keeps them from starting. What was run comes at the worker's end. All
-errors, files and lines on the terminal are the controlling process's. Floor 5.
+what the engines do, and what keeps them from starting; and back goes that the session is ended.
+What was run comes at the worker's end. All errors, files and lines on the terminal are the
+controlling process's. Floor 5.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
+import signal
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -28,6 +33,10 @@ WORKER = "specdec-worker"
 CONTROLLER = "specdec-controller"
 CHANNEL = "specdec_channel"
 RESULTS = "specdec_results"
+STOP = "stop"
+# A second is usual. More than an engine is given to end by itself; then pytest-xdist kills them.
+STOP_S = 20.0
+LOOK_S = 0.02
 
 
 class Controlled(Protocol):
@@ -78,6 +87,22 @@ class Worker:
         """Ends the whole session with this error, once, however many workers ask for that."""
         self._tell("error", text)
 
+    def be_stopped(self) -> None:
+        """Ends as by Ctrl-C when the controlling process says so, and at SIGTERM; once, so that
+        what was run is told, however often a session is ended."""
+        is_stopped = False
+
+        def stop(_signum: int, _frame: FrameType | None) -> None:
+            nonlocal is_stopped
+            if not is_stopped:
+                is_stopped = True
+                raise KeyboardInterrupt
+
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, stop)
+        # What is heard is heard on a thread; a signal reaches the one that waits for an engine.
+        self._input[CHANNEL].setcallback(lambda _: os.kill(os.getpid(), signal.SIGINT))
+
     def finish(self, results: Sequence[ProfileResult]) -> None:
         """Sends what was run, with the end of this worker's session."""
         self._output[RESULTS] = pickle.dumps(results)
@@ -117,6 +142,7 @@ class Controller:
         self._profile_of: dict[str, str] = {}
         self._error: str | None = None
         self._results: dict[str, ProfileResult] = {}
+        self._nodes: list[WorkerController] = []
 
     @property
     def results(self) -> Sequence[ProfileResult]:
@@ -127,6 +153,7 @@ class Controller:
     def pytest_configure_node(self, node: WorkerController) -> None:
         channel = node.workerinput[CHANNEL] = node.gateway.newchannel()
         channel.setcallback(partial(self._hear, node.gateway.id))
+        self._nodes.append(node)
 
     @pytest.hookimpl(trylast=True)
     def pytest_xdist_make_scheduler(
@@ -166,6 +193,21 @@ class Controller:
             name = each.report.profile.name
             if each.has_run or name not in self._results:
                 self._results[name] = each
+
+    def stop(self) -> None:
+        """Ends the workers of a session that is interrupted, and hears what they ran; those that
+        take too long are not waited for."""
+        if self._error is not None:
+            return
+        for node in self._nodes:
+            with contextlib.suppress(OSError):  # it has ended
+                node.workerinput[CHANNEL].send(STOP)
+        deadline = time.monotonic() + STOP_S
+        with contextlib.suppress(KeyboardInterrupt):  # by who does not wait for them
+            while not all(map(_has_ended, self._nodes)) and time.monotonic() < deadline:
+                time.sleep(LOOK_S)
+        for node in self._nodes:
+            self.pytest_testnodedown(node)
 
     def _hear(self, worker: str, told: tuple[str, Any]) -> None:
         """On a thread of its own, before pytest-xdist hears what the worker says next."""
@@ -207,3 +249,8 @@ class Controller:
         """As pytest does without workers: engines are not started for half a suite."""
         if self._num_unread and not self._config.option.continue_on_collection_errors:
             raise pytest.Session.Interrupted(f"errors during collection: {self._num_unread}")
+
+
+def _has_ended(node: WorkerController) -> bool:
+    """Whether nothing more will come of it."""
+    return hasattr(node, "workeroutput") or bool(node.channel.isclosed())

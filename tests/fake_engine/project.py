@@ -261,6 +261,10 @@ class Project:
         self.baselines_file(profile).write_text(json.dumps(data), encoding="utf-8")
         return self
 
+    def report(self) -> Any:
+        """The last session's `report.json`."""
+        return json.loads((self.folder / ".specdec/report.json").read_text())
+
     def commands(self) -> list[Mapping[str, Any]]:
         """What all engines were told so far."""
         if not self.log.exists():

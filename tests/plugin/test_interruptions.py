@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: nothing is stored, and no engine outlives the session."""
+"""Ctrl-C and SIGTERM: nothing is stored, no engine outlives the session, and what ran is told."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pytest_specdec.report.facts import NOT_REACHED
 from tests.fake_engine.project import Project
 
 # What is waited for takes a second or two; on a busy machine, many times that.
@@ -58,6 +59,9 @@ def test_a_session_that_is_ended(
     assert "INTERNALERROR" not in text
     assert project.engines_left_behind() == []
     assert project.baselines_file().read_bytes() == before
+    (told,) = project.report()["profiles"]
+    assert (told["workloads"], told["update"]) == ([], None)
+    assert told["not_run"] == {"code": NOT_REACHED, "story": NOT_REACHED}
 
 
 def test_stopping_at_the_first_failure_stores_nothing(project: Project) -> None:

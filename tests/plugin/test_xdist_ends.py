@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pytest_specdec.report.facts import NOT_REACHED
 from tests.fake_engine.distributed import PROFILES, distributed, run, two_profiles
 from tests.fake_engine.project import FAST, Project, Result
 from tests.plugin.test_interruptions import DEADLINE_S, wait_until
@@ -90,12 +91,14 @@ def test_a_session_that_is_ended_leaves_nothing_behind(
     two: Project, signum: signal.Signals, is_for_all: bool, exit_code: int, said: str
 ) -> None:
     before = two.baselines_file().read_bytes()
-    two.fake(speculative={"on": {"generate#6": "be silent"}})
+    (two.folder / ".specdec/report.json").unlink()
+    # In the second workload or, with the fewer passes of `other`, in the third.
+    two.fake(speculative={"on": {"generate#20": "be silent"}})
     seen = len(two.commands())
     process = two.start("suites", *distributed(2, *PROFILES, "--update-baselines"))
 
     def is_reached() -> bool:
-        return any(each.get("call") == 6 for each in two.commands()[seen:])
+        return any(each.get("call") == 20 for each in two.commands()[seen:])
 
     try:
         wait_until(is_reached)
@@ -111,6 +114,48 @@ def test_a_session_that_is_ended_leaves_nothing_behind(
     assert "INTERNALERROR" not in text
     wait_until(lambda: not two.living_processes())
     assert two.baselines_file().read_bytes() == before
+    waited, ran = told_by(two)
+    names = ["code", "drawn", "story"]
+    assert waited == ([], dict.fromkeys(names, NOT_REACHED))
+    num_done = len(ran[0])
+    assert num_done in (1, 2)
+    assert ran == (names[:num_done], dict.fromkeys(names[num_done:], NOT_REACHED))
+
+
+def told_by(project: Project) -> list[tuple[list[str], dict[str, str]]]:
+    """What the report says of each profile: what ran, and why the rest did not."""
+    return sorted(
+        ([each["name"] for each in profile["workloads"]], profile["not_run"])
+        for profile in project.report()["profiles"]
+    )
+
+
+def test_a_worker_that_does_not_end_is_not_waited_for(two: Project) -> None:
+    two.file(
+        "suites/test_deaf.py",
+        "import signal, threading\n"
+        "def test_deaf():\n"
+        "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "    open('deaf', 'w').close()\n"
+        "    threading.Event().wait()\n",
+    )
+    two.file("conftest.py", "import pytest_specdec.workers as it\nit.STOP_S = 5.0\n")
+    # No numbers are to be stored, and fewer passes do.
+    two.fake(speculative={"on": {"generate#8": "be silent"}})
+    seen = len(two.commands())
+    process = two.start("suites", *distributed(2, "--specdec-profile=fast"))
+    try:
+        wait_until((two.folder / "deaf").exists)
+        wait_until(lambda: any(each.get("call") == 8 for each in two.commands()[seen:]))
+        process.send_signal(signal.SIGINT)
+        text = process.communicate(timeout=DEADLINE_S)[0].decode()
+    finally:
+        process.kill()
+    assert process.returncode == 2, text
+    wait_until(lambda: not two.living_processes())
+    ((ran, not_run),) = told_by(two)
+    assert ran[0] == "code"
+    assert not_run
 
 
 def stretches(commands: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
