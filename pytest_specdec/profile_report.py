@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pytest_specdec.assessment import Assessment, Subject
 from pytest_specdec.catalogue import check_names
 from pytest_specdec.floors import line
+from pytest_specdec.header import relative
 from pytest_specdec.known_defects import KnownDefect, untested
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.report.facts import ABSENT, ProfileReport, WorkloadReport
@@ -57,6 +59,29 @@ def profile_result(
         report=_profile_report(gate, asked_for),
         proposal=gate.proposal() if is_update else None,
         unanswered={} if gate.recorded is None else dict(gate.recorded.unanswered),
+    )
+
+
+def told_from(report: ProfileReport, root: Path) -> ProfileReport:
+    """With the paths that it tells from the project's folder, where they lie in it: it may be
+    published, and compared with one of another machine."""
+
+    def short(text: str) -> str:
+        return text.replace(f"{root}/", "")
+
+    update = report.update
+    if update is not None:
+        update = replace(
+            update,
+            path=None if update.path is None else relative(Path(update.path), root),
+            refused={name: [*map(short, why)] for name, why in update.refused.items()},
+        )
+    return replace(
+        report,
+        profile=replace(report.profile, root=Path(relative(report.profile.root, root))),
+        failure=None if report.failure is None else short(report.failure),
+        not_run={name: short(why) for name, why in report.not_run.items()},
+        update=update,
     )
 
 

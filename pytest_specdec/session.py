@@ -21,7 +21,7 @@ from pytest_specdec.leases import check_shares
 from pytest_specdec.options import Options
 from pytest_specdec.own_tests import OwnTests
 from pytest_specdec.profile_gate import ProfileGate
-from pytest_specdec.profile_report import ProfileResult, profile_result
+from pytest_specdec.profile_report import ProfileResult, profile_result, told_from
 from pytest_specdec.progress import TerminalWatch
 from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_data
@@ -245,9 +245,12 @@ class GateSession:
         if self._worker is not None or not self._results:
             return True  # where no worker came to its end, none of them has told what it ran
         self.reports = tuple(
-            replace(
-                each.stored() if is_update else each.report,
-                own_tests=self._own_tests.of(each.report.profile.name),
+            told_from(
+                replace(
+                    each.stored() if is_update else each.report,
+                    own_tests=self._own_tests.of(each.report.profile.name),
+                ),
+                self._config.rootpath,
             )
             for each in self._results
         )

@@ -36,7 +36,7 @@ def test_recording_passes_and_stores_what_the_next_session_passes_with(two: Proj
     assert rates(two) == {"code": 0.75, "story": 0.75}
     assert "code: acceptance rate - -> 0.75" in result.section
     assert "code: speedup - -> 3.25" in result.section
-    path = two.baselines_file()
+    path = two.baselines_file().relative_to(two.folder)
     assert f"stored baselines written: {path}" in result.section
     assert two.run("suites").counts == {"passed": 12}
 

@@ -1,0 +1,91 @@
+"""A report can be published and compared: nothing in it says where the project lies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fake_engine.project import FAST, Project
+
+
+def strings(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """All of them, with their places; keys too."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield place, key
+            yield from strings(each, f"{place}/{key}")
+    elif isinstance(value, list):
+        for each in value:
+            yield from strings(each, place)
+    elif isinstance(value, str):
+        yield place, value
+
+
+def absolute(project: Project) -> list[tuple[str, str]]:
+    folder = str(project.folder)
+    return [
+        (place, text)
+        for place, text in strings(project.report())
+        if text.startswith("/") or folder in text
+    ]
+
+
+def test_paths_are_told_from_the_project_s_folder(project: Project) -> None:
+    result = project.workload("code", "one").run("suites", "--update-baselines")
+    assert absolute(project) == []
+    (profile,) = project.report()["profiles"]
+    assert profile["profile"]["root"] == "."
+    path = str(project.baselines_file().relative_to(project.folder))
+    assert profile["update"]["path"] == path
+    assert f"stored baselines written: {path}" in result.section
+
+
+@pytest.mark.parametrize("what", ["exit", ["out of memory", "gone"]])
+def test_the_log_of_an_engine_that_died_too(project: Project, what: Any) -> None:
+    project.workload("code", "one").workload("story", "one")
+    project.fake(speculative={"on": {"generate": what}}).run("suites")
+    (profile,) = project.report()["profiles"]
+    assert ".specdec/logs/" in profile["failure"]
+    assert set(profile["not_run"]) == {"code", "story"}
+    assert absolute(project) == []
+
+
+def test_a_file_that_is_not_written_too(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.workload("code", "one").record()
+    path = project.baselines_file()
+
+    def fsync(descriptor: int) -> None:
+        if path.name in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    project.run("suites", "--update-baselines")
+    (profile,) = project.report()["profiles"]
+    assert profile["update"]["refused"]["code"] == [
+        f"`{path.relative_to(project.folder)}` cannot be written: No space left on device"
+    ]
+    assert absolute(project) == []
+
+
+def test_what_a_user_names_by_a_whole_path_stays(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    model = tmp_path_factory.mktemp("elsewhere") / "model"
+    (project.folder / "model").rename(model)
+    project.profiles(fast={**FAST, "model": str(model)}).workload("code", "one").run("suites")
+    assert absolute(project) == [("/profiles/profile/model", str(model))]
+
+
+def test_what_lies_elsewhere_is_told_by_its_whole_path(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("kept")
+    project.workload("code", "one")
+    project.run("suites", "--update-baselines", f"--specdec-baselines={folder}")
+    ((place, text),) = absolute(project)
+    assert place == "/profiles/update/path"
+    assert text.startswith(f"{folder}/")
