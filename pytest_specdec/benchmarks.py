@@ -8,7 +8,7 @@ them. Floor 5.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import pytest
@@ -22,8 +22,49 @@ KEEPING = ("json", "save", "autosave", "compare", "histogram")
 
 def is_asked(config: pytest.Config) -> bool:
     """Whether pytest-benchmark is to write, compare or draw something, and times anything."""
-    is_keeping = any(config.getoption(f"benchmark_{each}", None) for each in KEEPING)
-    return is_keeping and not config.getoption("benchmark_skip", default=False)
+    return is_keeping(config) and not config.getoption("benchmark_skip", default=False)
+
+
+def is_keeping(config: pytest.Config) -> bool:
+    """Whether pytest-benchmark is to write, compare or draw something."""
+    return any(config.getoption(f"benchmark_{each}", None) for each in KEEPING)
+
+
+class _NoEntries(list[Any]):
+    """An empty list that pytest-benchmark does not take for nothing to write."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class NothingTimed:
+    """What becomes of a session in which nothing was timed: its JSON has no entries.
+
+    pytest-benchmark itself warns of that, and leaves no file, an older one, or an empty one; where
+    warnings are errors, this one ends the session in a traceback.
+    """
+
+    def __init__(self) -> None:
+        self._is_told = False
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-benchmark writes
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        own: Any = getattr(session.config, "_benchmarksession", None)
+        # One of another shape is left to itself.
+        if not getattr(own, "disabled", True) and not getattr(own, "benchmarks", True):
+            own.benchmarks = _NoEntries()
+            # A saved session without entries would be the last one, which others compare with.
+            own.save = own.autosave = None
+            self._is_told = True
+        return (yield)
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._is_told:
+            terminalreporter.line(
+                "pytest-benchmark: nothing was timed, so that its JSON has no entries, and nothing "
+                "is saved"
+            )
 
 
 def hand_over(config: pytest.Config, entries: Iterable[BenchmarkEntry]) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pytest_specdec.benchmarks import NothingTimed, is_keeping
 from pytest_specdec.errors import EngineUnavailable, SpecdecError
 from pytest_specdec.gate import Gate
 from pytest_specdec.header import folder_lines, header_line, relative
@@ -159,6 +160,8 @@ class GateSession:
         self._old_handler = signal.signal(signal.SIGTERM, _exit_on_sigterm)
         # An older session's reports must not be taken for those of this session.
         remove_reports(self.options.report_folder)
+        if is_keeping(self._config):
+            self._config.pluginmanager.register(NothingTimed())
         if self._controller is not None:
             for line in folder_lines(self.options, self._config.rootpath):
                 self._controller.say(line)

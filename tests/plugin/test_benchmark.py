@@ -18,6 +18,7 @@ pytest.importorskip("pytest_benchmark")
 EXACT = {"id": "one", "content": "ANSWER: " + "abc" * 12}
 WITH = ("-p", "pytest_benchmark.plugin")
 NAMES = ["code[fast-baseline]", "code[fast-speculative]"]
+OURS = "pytest_specdec.errors.BenchmarkWarning"
 SPEEDUP = "code.jsonl::fast::speedup"
 
 
@@ -135,18 +136,52 @@ def test_beside_benchmarks_of_others(recorded: Project) -> None:
     "arguments",
     [
         pytest.param(("--benchmark-disable", "--benchmark-json=b.json"), id="disabled"),
-        pytest.param(("--benchmark-skip", "--benchmark-json=b.json"), id="skipped"),
         pytest.param((), id="nothing to keep"),
     ],
 )
 def test_what_is_not_asked_for_is_not_there(recorded: Project, arguments: tuple[str, ...]) -> None:
-    # That there is nothing to save, pytest-benchmark says itself.
-    result = recorded.run("suites", *WITH, *arguments, "-W", "default::UserWarning")
+    result = recorded.run("suites", *WITH, *arguments)
     assert (result.exit_code, result.not_passed) == (0, {})
     assert "benchmark 'code'" not in result.text
     path = recorded.folder / "b.json"
     assert not path.exists() or not path.read_text()
     assert "BenchmarkWarning" not in result.text
+    assert "nothing was timed" not in result.text
+
+
+NOTHING = (
+    "pytest-benchmark: nothing was timed, so that its JSON has no entries, and nothing is saved"
+)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(("suites/open.jsonl",), id="nothing is timed"),
+        pytest.param(("suites", "-k", "not speedup"), id="deselected"),
+        pytest.param(("suites", "--benchmark-skip"), id="skipped"),
+    ],
+)
+def test_a_file_without_entries_where_nothing_was_timed(
+    recorded: Project, arguments: tuple[str, ...]
+) -> None:
+    benchmarked(recorded)  # an older file, which must not be taken for this session's
+    # With warnings as errors, pytest-benchmark's own warning would end in a traceback.
+    result = recorded.run(
+        *arguments, *WITH, "--benchmark-json=b.json", "--benchmark-autosave", "-W", "error"
+    )
+    assert (result.exit_code, result.not_passed) == (0, {})
+    assert json.loads((recorded.folder / "b.json").read_text())["benchmarks"] == []
+    assert not list(recorded.folder.glob(".benchmarks/**/*.json"))
+    assert result.text.count(NOTHING) == 1
+    assert "BenchmarkWarning" not in result.text
+
+
+def test_what_is_saved_last_has_entries(recorded: Project) -> None:
+    recorded.run("suites", *WITH, "--benchmark-save=before")
+    recorded.run("suites/open.jsonl", *WITH, "--benchmark-save=nothing")
+    result = recorded.run("suites", *WITH, "--benchmark-compare")
+    assert "code[fast-speculative] (NOW)" in result.text
 
 
 def test_benchmarks_alone_are_none_of_the_gate_s_tests(recorded: Project) -> None:
@@ -197,7 +232,7 @@ class TestAnotherShape:
         return recorded
 
     def test_is_warned_of(self, other: Project) -> None:
-        result = other.run("suites", *WITH, "--benchmark-json=b.json", "-W", "default::UserWarning")
+        result = other.run("suites", *WITH, "--benchmark-json=b.json", "-W", f"default::{OURS}")
         assert result.not_passed == {}
         assert "BenchmarkWarning: this pytest-benchmark takes no times from elsewhere: " in (
             result.text
@@ -211,7 +246,7 @@ def test_another_shape_as_an_error_fails_with_the_same_text(
     import pytest_benchmark.stats
 
     monkeypatch.delattr(pytest_benchmark.stats, "Metadata")
-    result, _ = benchmarked(recorded, "-W", "error::pytest_specdec.errors.BenchmarkWarning")
+    result, _ = benchmarked(recorded, "-W", f"error::{OURS}")
     assert result.not_passed == {SPEEDUP: "failed"}
     first, hint = result.message("speedup").splitlines()
     assert first.startswith("this pytest-benchmark takes no times from elsewhere: AttributeError")
