@@ -65,6 +65,7 @@ class Worker:
         as_xdist_made_it: Any = config
         self._input: Mapping[str, Any] = as_xdist_made_it.workerinput
         self._output: dict[str, Any] = as_xdist_made_it.workeroutput
+        self._is_ending = False
 
     @property
     def share(self) -> int:
@@ -90,12 +91,10 @@ class Worker:
     def be_stopped(self) -> None:
         """Ends as by Ctrl-C when the controlling process says so, and at SIGTERM; once, so that
         what was run is told, however often a session is ended."""
-        is_stopped = False
 
         def stop(_signum: int, _frame: FrameType | None) -> None:
-            nonlocal is_stopped
-            if not is_stopped:
-                is_stopped = True
+            if not self._is_ending:
+                self._is_ending = True
                 raise KeyboardInterrupt
 
         for signum in (signal.SIGINT, signal.SIGTERM):
@@ -112,6 +111,11 @@ class Worker:
         # Before pytest-xdist sends the node ids: the scheduler needs to know both.
         named = {item.nodeid: profile_name(item) for item in session.items}
         self._tell("profiles", {nodeid: name for nodeid, name in named.items() if name is not None})
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        self._is_ending = True  # by itself, as with `-x`: that is not to be broken off
+        return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(

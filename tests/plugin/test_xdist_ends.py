@@ -130,6 +130,16 @@ def told_by(project: Project) -> list[tuple[list[str], dict[str, str]]]:
     )
 
 
+def test_stopping_at_the_first_failure_reports_what_ran(two: Project) -> None:
+    two.fake(speculative={"diverge": {"prompt": "about one", "at": 3}})
+    result = run(two, 2, "--specdec-profile=fast", "-x")
+    assert result.exit_code == 2
+    assert "INTERNALERROR" not in result.text
+    ((ran, not_run),) = told_by(two)
+    assert "code" in ran
+    assert set(not_run) == {"code", "drawn", "story"} - set(ran)
+
+
 def test_a_worker_that_does_not_end_is_not_waited_for(two: Project) -> None:
     two.file(
         "suites/test_deaf.py",
