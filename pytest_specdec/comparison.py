@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pytest_specdec.checks.identity import Divergence, compare
 from pytest_specdec.generation import ROLES, Role
 from pytest_specdec.measurement import Measurement, measure
-from pytest_specdec.recording import TOLD, Header, Recording, differences
+from pytest_specdec.recording import Header, Recording, differences, told_settings
 from pytest_specdec.speedup import Speedup
 from pytest_specdec.statistics import Estimate, difference_of_loads, exponential, mean_of_loads
 
@@ -102,7 +102,7 @@ def compare_profiles(names: tuple[str, str], old: Recorded, new: Recorded) -> Pr
 def _facts(old: Header, new: Header) -> Iterator[Changed]:
     yield from _changed(old.versions, new.versions)
     yield from _changed(old.hardware.facts, new.hardware.facts)
-    yield from _changed(*({key: header.profile.get(key) for key in TOLD} for header in (old, new)))
+    yield from _changed(*(told_settings(header.profile) for header in (old, new)))
 
 
 def _changed(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Changed]:

@@ -124,8 +124,27 @@ class Requires:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineEngine:
+    """What the baseline engine has for itself, so that two versions of vLLM, or two ways to
+    speculate, are compared in one session."""
+
+    python: str | None = field(
+        default=None,
+        metadata={
+            "help": "interpreter that has its vLLM, relative to the file's folder; unset: the "
+            "speculative engine's"
+        },
+    )
+    speculative_config: Mapping[str, Any] | None = field(
+        default=None,
+        metadata={"help": "vLLM's `speculative_config` of it; unset: it does not speculate"},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One named pair of engines: the same target model without and with speculation."""
+    """One named pair of engines: the same target model without and with speculation, unless
+    `baseline` says otherwise."""
 
     name: str = field(metadata={"help": "the table's name"})
     root: Path = field(metadata={"help": "the file's folder, which model folders are beside"})
@@ -190,6 +209,13 @@ class Profile:
         default_factory=tuple,
         metadata={"help": "what is broken in some versions of vLLM, and must be seen there"},
     )
+    baseline: BaselineEngine | None = field(
+        default=None,
+        metadata={
+            "help": "what the baseline engine has for itself; unset: the speculative engine's "
+            "interpreter, and no speculation"
+        },
+    )
 
     @property
     def target_model(self) -> str:
@@ -198,9 +224,37 @@ class Profile:
 
     @property
     def draft_model(self) -> str | None:
-        """The draft model likewise; `None` for methods without one, such as n-gram."""
-        model = self.speculative_config.get("model")
-        return None if model is None else _model(model, self.root)
+        """The speculative engine's draft model likewise; `None` for methods without one, such as
+        n-gram."""
+        return (self.speculation("speculative") or {}).get("model")
+
+    def speculation(self, role: Role) -> Mapping[str, Any] | None:
+        """The `speculative_config` of one engine, its draft model as vLLM is told it; `None` for
+        one that does not speculate."""
+        config: Mapping[str, Any] | None = self.speculative_config
+        if role == "baseline":
+            config = None if self.baseline is None else self.baseline.speculative_config
+        if config is None or "model" not in config:
+            return config
+        return {**config, "model": _model(config["model"], self.root)}
+
+    def num_speculative_tokens(self, role: Role) -> int | None:
+        """Tokens of one engine's drafts at most: 0 without speculation, `None` where its settings
+        do not say."""
+        config = self.speculation(role)
+        return 0 if config is None else config.get("num_speculative_tokens")
+
+    @property
+    def baseline_python(self) -> Path | None:
+        """The baseline engine's own interpreter; `None` where it has the speculative engine's.
+
+        A bare name is looked up on PATH. Links are kept as they are: a virtual environment's
+        interpreter is one.
+        """
+        if self.baseline is None or self.baseline.python is None:
+            return None
+        path = Path(self.baseline.python).expanduser()
+        return self.root / path if len(path.parts) > 1 else path
 
     @property
     def num_gpus(self) -> int:
@@ -211,16 +265,19 @@ class Profile:
     def engine_arguments(self, role: Role) -> dict[str, Any]:
         """vLLM's arguments of one engine of the pair; speculation is all they differ in."""
         arguments: dict[str, Any] = {**self.engine_args, "model": self.target_model}
-        if role == "speculative":
-            arguments["speculative_config"] = dict(self.speculative_config)
-            if self.draft_model is not None:
-                arguments["speculative_config"]["model"] = self.draft_model
-        return arguments
+        config = self.speculation(role)
+        return arguments if config is None else {**arguments, "speculative_config": dict(config)}
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what both engines are told: a change explains a change in numbers."""
-        told = [self.device, self.model, self.engine_args, self.speculative_config, self.env]
+        """SHA-256 of what both engines are told: a change explains a change in numbers. An
+        interpreter is not told to them: its versions are data."""
+        told: list[Any] = [self.device, self.model, self.engine_args, self.speculative_config]
+        told.append(self.env)
+        # A profile whose baseline engine does not speculate keeps the digest that it had before
+        # there was another kind.
+        if self.baseline is not None and self.baseline.speculative_config is not None:
+            told.append(self.baseline.speculative_config)
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
@@ -318,6 +375,8 @@ def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:
             )
         )
     _check_speculative_config(place.at("speculative_config"), profile.speculative_config)
+    if profile.baseline is not None:
+        _check_baseline(place.at("baseline"), profile.baseline)
     check_known_defects(place.at("known_defects"), profile.known_defects)
     return profile
 
@@ -331,6 +390,17 @@ def _model(model: str, folder: Path) -> str:
     path = folder / Path(model).expanduser()
     is_folder = model.startswith((".", "/", "~")) or path.is_dir()
     return str(path.resolve()) if is_folder else model
+
+
+def _check_baseline(place: Place, baseline: BaselineEngine) -> None:
+    if baseline.python is None and baseline.speculative_config is None:
+        raise place.error(
+            "is empty", hint="set `python` or `speculative_config` in it, or leave it out"
+        )
+    if baseline.python == "":
+        raise place.at("python").error("is empty", hint="leave it out to share an interpreter")
+    if baseline.speculative_config is not None:
+        _check_speculative_config(place.at("speculative_config"), baseline.speculative_config)
 
 
 def _check_speculative_config(place: Place, config: Mapping[str, Any]) -> None:

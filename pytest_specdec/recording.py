@@ -17,8 +17,10 @@ from pytest_specdec.hardware import Hardware
 from pytest_specdec.profile import Profile
 from pytest_specdec.workload import Workload
 
-# What both engines are told; the rest of a profile says how they are judged.
 TOLD = ("device", "model", "engine_args", "speculative_config", "env")
+"""Settings of a profile that engines are told; most others say how they are judged."""
+BASELINE_TOLD = "baseline.speculative_config"
+"""What the baseline engine alone is told, where it speculates."""
 PASSES_PER_BLOCK = 2
 
 
@@ -77,6 +79,13 @@ def profile_settings(profile: Profile) -> Mapping[str, Any]:
     data = {key: value for key, value in asdict(profile).items() if key != "root"}
     settings: Mapping[str, Any] = json.loads(json.dumps(data, default=str))
     return settings
+
+
+def told_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the engines of a profile are told, of its settings as JSON has them. No interpreter is
+    among that: its versions are data, and recordings are judged where it is not."""
+    own = (settings.get("baseline") or {}).get("speculative_config")
+    return {**{key: settings.get(key) for key in TOLD}, BASELINE_TOLD: own}
 
 
 def differences(recorded: Workload, now: Workload) -> Iterator[str]:

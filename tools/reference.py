@@ -17,7 +17,14 @@ from pytest_specdec.catalogue import CHECKS
 from pytest_specdec.conditions import Limits
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.options import add_options
-from pytest_specdec.profile import RESERVED_ENGINE_ARGS, Profile, Requires, Timeouts, Tolerances
+from pytest_specdec.profile import (
+    RESERVED_ENGINE_ARGS,
+    BaselineEngine,
+    Profile,
+    Requires,
+    Timeouts,
+    Tolerances,
+)
 from pytest_specdec.workload import METRICS
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference/settings.md"
@@ -77,6 +84,7 @@ def reference() -> str:
     ]
     for title, cls in (
         ("[profiles.NAME]", Profile),
+        ("[profiles.NAME.baseline]", BaselineEngine),
         ("[profiles.NAME.tolerances]", Tolerances),
         ("[profiles.NAME.limits]", Limits),
         ("[profiles.NAME.timeouts]", Timeouts),

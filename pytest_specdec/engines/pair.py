@@ -31,7 +31,8 @@ class EnginePair:
 
     Args:
         profile: what to start.
-        python: the interpreter that has vLLM.
+        python: the interpreter that has vLLM; the speculative engine's alone, where the profile
+            names another one for the baseline engine.
         log_folder: where each engine's log goes.
         watch: told what goes on.
         lease: the devices that the engines have to themselves; without it, what others leave.
@@ -50,7 +51,7 @@ class EnginePair:
         self.num_starts: dict[Role, int] = dict.fromkeys(ROLES, 0)
         self._python = python
         self._log_folder = log_folder
-        self._versions: Mapping[str, str | None] = {}
+        self._versions: dict[str, str | None] = {}
         self._watch = watch
         self._lease = lease
         self._engines: dict[Role, ProcessEngine] = {}
@@ -70,7 +71,8 @@ class EnginePair:
 
     @property
     def versions(self) -> Mapping[str, str | None]:
-        """Of vLLM and what is under it; empty before the pair has started."""
+        """Of vLLM and what is under it, by the speculative engine's interpreter; `baseline_vllm`
+        where the other one has its own. Empty before the pair has started."""
         return self._versions
 
     def plan(self, workloads: Iterable[Workload], *, is_decided: IsDecided | None = None) -> None:
@@ -89,9 +91,10 @@ class EnginePair:
         Raises:
             ModelError: naming the folder and the way to make it.
         """
-        for model in (self.profile.target_model, self.profile.draft_model):
-            if model is not None:
-                check_folder(model, self.profile)
+        check_folder(self.profile.target_model, self.profile)
+        for role in ROLES:
+            if (draft := self._draft_model(role)) is not None:
+                check_folder(draft, self.profile)
 
     def start(self) -> None:
         """Starts the engines' processes, checks what can be checked without loading, and waits
@@ -107,22 +110,31 @@ class EnginePair:
         self.check_models()
         if self._lease is not None:
             self._lease.take()
-        first, *others = ROLES if self.profile.layout == "concurrent" else ROLES[:1]
-        # The processes import side by side; only then is either waited for.
-        for role in (first, *others):
+        has_two_vllms = self.profile.baseline_python is not None
+        # The processes import side by side; only then is either waited for. One that has not
+        # loaded takes no place, so two vLLMs are asked at once in the sequential layout too.
+        for role in ROLES if self.profile.layout == "concurrent" or has_two_vllms else ROLES[:1]:
             self._spawn(role)
         self._watch.phase("importing vLLM")
-        self._versions = self._engines[first].versions()
-        if self.profile.device == "gpu" and self._versions["cuda"] is None:
-            version = self._versions["vllm"]
+        of = {role: self._engines[role if has_two_vllms else ROLES[0]] for role in ROLES}
+        self._versions = dict(of["speculative"].versions())
+        if has_two_vllms:
+            self._versions["baseline_vllm"] = of["baseline"].versions()["vllm"]
+        for role, engine in of.items():
+            self._check(role, engine)
+
+    def _check(self, role: Role, engine: ProcessEngine) -> None:
+        """What can be checked of one engine without loading it, by a process that has its vLLM."""
+        versions = engine.versions()
+        if self.profile.device == "gpu" and versions["cuda"] is None:
             raise EngineUnavailable(
-                f"profile `{self.profile.name}` needs a GPU, but vLLM {version} under this "
-                f"interpreter cannot use one: {self._python}",
-                hint="install vLLM's CUDA build there, or name another interpreter with "
-                "`--specdec-python PATH`",
+                f"profile `{self.profile.name}` needs a GPU, but vLLM {versions['vllm']} under "
+                f"this interpreter cannot use one: {engine.python}",
+                hint="install vLLM's CUDA build there, or name another interpreter "
+                f"{engine.naming}",
             )
-        self._engines[first].check_names(self.profile.engine_arguments("speculative"))
-        self._check_draft(self._engines[first])
+        engine.check_names(self.profile.engine_arguments(role))
+        self._check_draft(role, engine)
 
     def begin(self) -> None:
         """As `start`, but a failure is remembered as one of loading is."""
@@ -138,7 +150,7 @@ class EnginePair:
         with self._remembering():
             self.start()
             if self.profile.layout == "sequential":
-                for other in [each for each in self._engines if each != role]:
+                for other in self._loaded - {role}:
                     self._end(other)
             if role not in self._engines:
                 self._spawn(role)
@@ -203,8 +215,9 @@ class EnginePair:
 
     def _spawn(self, role: Role) -> None:
         log_path = self._log_folder / f"{self.profile.name}-{role}.log"
+        own = self.profile.baseline_python if role == "baseline" else None
         self._engines[role] = ProcessEngine(
-            self.profile, role, python=self._python, log_path=log_path, devices=self._devices
+            self.profile, role, python=own or self._python, log_path=log_path, devices=self._devices
         )
         self.num_starts[role] += 1
 
@@ -220,12 +233,12 @@ class EnginePair:
         self._engines.pop(role).close()
         self._loaded.discard(role)
 
-    def _check_draft(self, engine: ProcessEngine) -> None:
+    def _draft_model(self, role: Role) -> str | None:
+        return (self.profile.speculation(role) or {}).get("model")
+
+    def _check_draft(self, role: Role, engine: ProcessEngine) -> None:
         """Only a draft model of its own has a vocabulary of its own."""
-        draft = self.profile.draft_model
-        if draft is None or self.profile.speculative_config.get("method") not in (
-            None,
-            "draft_model",
-        ):
+        draft, config = self._draft_model(role), self.profile.speculation(role) or {}
+        if draft is None or config.get("method") not in (None, "draft_model"):
             return
         check_vocabulary(engine.folder(self.profile.target_model), engine.folder(draft))

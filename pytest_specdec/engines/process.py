@@ -43,7 +43,7 @@ class ProcessEngine:
     Args:
         profile: the pair's profile.
         role: which of the two this is.
-        python: the interpreter that has vLLM.
+        python: the interpreter that has its vLLM.
         log_path: where the engine's own output goes; overwritten.
         devices: environment variables that show it no other devices than its own.
     """
@@ -59,8 +59,8 @@ class ProcessEngine:
     ) -> None:
         self.role: Role = role
         self.log_path = log_path
+        self.python = python
         self._profile = profile
-        self._python = python
         self._facts: EngineFacts | None = None
         self._versions: Mapping[str, str | None] | None = None
         self._doing = "importing vLLM"
@@ -68,6 +68,7 @@ class ProcessEngine:
         self._process = WorkerProcess(
             str(self),
             python=python,
+            naming=self.naming,
             log_path=log_path,
             env=worker_environment(profile.device, {**profile.env, **(devices or {})}),
         )
@@ -79,6 +80,13 @@ class ProcessEngine:
     def pid(self) -> int:
         """The worker's process id."""
         return self._process.pid
+
+    @property
+    def naming(self) -> str:
+        """How a person names another interpreter for it, for hints."""
+        if self.role == "baseline" and self._profile.baseline_python is not None:
+            return f"as `baseline.python` of profile `{self._profile.name}`"
+        return "with `--specdec-python PATH`"
 
     @property
     def facts(self) -> EngineFacts:
@@ -262,9 +270,9 @@ class ProcessEngine:
         if kind == "unavailable":
             self._process.kill()
             return EngineUnavailable(
-                f"vLLM cannot be imported under: {self._python}\n{message}",
-                hint=f"install it with `{self._python} -m pip install vllm`, or name an "
-                "interpreter that has it with `--specdec-python PATH`",
+                f"vLLM cannot be imported under: {self.python}\n{message}",
+                hint=f"install it with `{self.python} -m pip install vllm`, or name an "
+                f"interpreter that has it {self.naming}",
             )
         if kind == "request":
             self._doing = "idle"
@@ -313,6 +321,6 @@ class ProcessEngine:
         """The error for an engine that cannot go on, by how far it came."""
         if self._versions is None:
             return EngineUnavailable(
-                message, hint="name an interpreter that has vLLM with `--specdec-python PATH`"
+                message, hint=f"name an interpreter that has vLLM {self.naming}"
             )
         return EngineStartError(message) if self._facts is None else EngineDied(message)

@@ -18,7 +18,13 @@ from pytest_specdec.errors import EngineError, NotRecorded, RecordingError, Spec
 from pytest_specdec.generation import ROLES, Pass, Role, RunPair, TokenScore
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.profile import Profile
-from pytest_specdec.recording import TOLD, Header, Recording, differences, profile_settings
+from pytest_specdec.recording import (
+    Header,
+    Recording,
+    differences,
+    profile_settings,
+    told_settings,
+)
 from pytest_specdec.recording_file import read_header, read_recording, recorded_files
 from pytest_specdec.workload import Prompt, Workload
 
@@ -203,8 +209,8 @@ def _common(headers: Mapping[Path, Header]) -> Header:
 
 
 def _check_settings(profile: Profile, header: Header, path: Path) -> None:
-    now = profile_settings(profile)
-    changed = [key for key in TOLD if now[key] != header.profile.get(key)]
+    was, now = told_settings(header.profile), told_settings(profile_settings(profile))
+    changed = [key for key in now if now[key] != was[key]]
     if changed:
         raise RecordingError(
             f"recording `{path}` was made with other settings of profile `{profile.name}`: "

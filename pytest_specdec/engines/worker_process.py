@@ -47,6 +47,7 @@ class WorkerProcess:
     Args:
         name: the engine's, for messages.
         python: the interpreter.
+        naming: how a person names another one, for hints.
         log_path: where its output goes; overwritten.
         env: its environment.
 
@@ -55,7 +56,9 @@ class WorkerProcess:
         EngineStartError: the log cannot be written.
     """
 
-    def __init__(self, name: str, *, python: Path, log_path: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, *, python: Path, naming: str, log_path: Path, env: Mapping[str, str]
+    ) -> None:
         self._log_path = log_path
         log = _open_log(name, log_path)
         commands_read, commands_write = os.pipe()
@@ -78,7 +81,7 @@ class WorkerProcess:
             os.close(replies_read)
             raise EngineUnavailable(
                 f"the interpreter cannot be started: {python}\n{error}",
-                hint="give one that has vLLM with `--specdec-python PATH`",
+                hint=f"give one that has vLLM {naming}",
             ) from error
         finally:
             os.close(commands_read)

@@ -99,7 +99,7 @@ class Borrowed(EnginePair):
             profile, python=lender._python, log_folder=lender._log_folder, watch=Quiet()
         )
         self._lender, self._baseline = lender, baseline
-        self.facts, self._versions = dict(lender.facts), lender.versions
+        self.facts, self._versions = dict(lender.facts), dict(lender.versions)
 
     def start(self) -> None: ...
 
