@@ -56,6 +56,7 @@ class Limits:
     Attributes:
         tolerances: the profile's.
         num_speculative_tokens: tokens of a draft at most; `None` where the profile does not say.
+        num_baseline_tokens: likewise of the baseline engine; 0 where it does not speculate.
         max_model_len: the context window, in tokens; `None` where it is not known.
         vocab_size: tokens that the model has; `None` where it is not known.
         false_alarms: how often one engine's sampled answers to one workload may be called biased
@@ -64,6 +65,7 @@ class Limits:
 
     tolerances: Tolerances
     num_speculative_tokens: int | None = None
+    num_baseline_tokens: int | None = 0
     max_model_len: int | None = None
     vocab_size: int | None = None
     false_alarms: float = 0.01
@@ -124,18 +126,25 @@ def _replay(case: Case, prompt: Prompt) -> Finding | None:
 
 
 def _refused(case: Case, prompt: Prompt) -> Finding | None:
-    return check_refused(prompt, case.runs)
+    is_against_speculation = case.limits.num_baseline_tokens != 0
+    return check_refused(prompt, case.runs, is_against_speculation=is_against_speculation)
 
 
 def _exercised(case: Case) -> Finding | None:
     return check_exercised(
-        case.workload, case.runs, num_speculative_tokens=case.limits.num_speculative_tokens
+        case.workload,
+        case.runs,
+        num_speculative_tokens=case.limits.num_speculative_tokens,
+        num_baseline_tokens=case.limits.num_baseline_tokens,
     )
 
 
 def _counts(case: Case) -> Finding | None:
     return check_counts(
-        case.workload, case.runs, num_speculative_tokens=case.limits.num_speculative_tokens
+        case.workload,
+        case.runs,
+        num_speculative_tokens=case.limits.num_speculative_tokens,
+        num_baseline_tokens=case.limits.num_baseline_tokens,
     )
 
 

@@ -44,7 +44,7 @@ def engine_pair(specdec_profile: ProfileGate) -> Pair:
 
 @pytest.fixture
 def baseline_engine(engine_pair: Pair) -> Engine:
-    """The loaded target model without speculation."""
+    """The loaded target model without speculation, or as `baseline` of the profile says."""
     with message_only():
         return engine_pair.engine("baseline")
 

@@ -49,7 +49,8 @@ class EngineMeasurement:
         num_passes: passes taken.
         num_output_tokens: tokens of the first pass.
         num_steps: steps of the first pass, summed over requests.
-        tokens_per_step: output tokens over steps that gave one; exactly 1 for plain decoding.
+        tokens_per_step: output tokens over steps that gave one; exactly 1 for plain decoding, on
+            a baseline engine that speculates more.
             `None` for a speculative engine that drafted nothing, and where no step is known.
         ttft_ms: median over all answers.
         tpot_ms: median over all answers of two tokens or more; `None` when there is none.

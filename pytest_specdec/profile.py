@@ -245,6 +245,11 @@ class Profile:
         return 0 if config is None else config.get("num_speculative_tokens")
 
     @property
+    def is_against_speculation(self) -> bool:
+        """Whether the baseline engine speculates too."""
+        return self.speculation("baseline") is not None
+
+    @property
     def baseline_python(self) -> Path | None:
         """The baseline engine's own interpreter; `None` where it has the speculative engine's.
 
@@ -276,7 +281,7 @@ class Profile:
         told.append(self.env)
         # A profile whose baseline engine does not speculate keeps the digest that it had before
         # there was another kind.
-        if self.baseline is not None and self.baseline.speculative_config is not None:
+        if self.is_against_speculation and self.baseline is not None:
             told.append(self.baseline.speculative_config)
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 

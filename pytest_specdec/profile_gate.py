@@ -105,7 +105,9 @@ class ProfileGate:
             runs = self._runs(workload)
             measurement = measure(workload, runs)
             rules = IdentityRules(
-                level=self.profile.identity, near_tie_nats=self.profile.tolerances.near_tie_nats
+                level=self.profile.identity,
+                near_tie_nats=self.profile.tolerances.near_tie_nats,
+                is_against_speculation=self.profile.is_against_speculation,
             )
             asked = Asked(self.pair, workload)
             witness = Witness(asked=asked, workload=workload, runs=runs, rules=rules)
@@ -134,7 +136,7 @@ class ProfileGate:
 
     @property
     def expected(self) -> Expected:
-        """The profile's known defects, as far as this vLLM has them."""
+        """The profile's known defects, as far as the speculative engine's vLLM has them."""
         return Expected(
             defects=self.profile.known_defects, vllm_version=self.pair.versions.get("vllm")
         )
@@ -146,7 +148,8 @@ class ProfileGate:
         )
         return Limits(
             tolerances=self.profile.tolerances,
-            num_speculative_tokens=self.profile.speculative_config.get("num_speculative_tokens"),
+            num_speculative_tokens=self.profile.num_speculative_tokens("speculative"),
+            num_baseline_tokens=self.profile.num_speculative_tokens("baseline"),
             max_model_len=config.get("model_config.max_model_len"),
             vocab_size=config.get("model_config.hf_text_config.vocab_size"),
             # Beside the metrics' allowance; either engine's tokens can fail a workload's check.

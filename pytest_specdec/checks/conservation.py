@@ -15,27 +15,38 @@ last step. Floor 2: imports from the floors below and its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pytest_specdec.checks.finding import Finding, at_most
-from pytest_specdec.generation import ROLES, Generation, Pass, RunPair
+from pytest_specdec.generation import ROLES, Generation, Pass, Role, RunPair
 from pytest_specdec.workload import Workload
 
 COMPLETE = frozenset({"stop", "length"})
 
 
 def check_counts(
-    workload: Workload, runs: RunPair, *, num_speculative_tokens: int | None
+    workload: Workload,
+    runs: RunPair,
+    *,
+    num_speculative_tokens: int | None,
+    num_baseline_tokens: int | None = 0,
 ) -> Finding | None:
-    """Every law that the counts of any pass break."""
+    """Every law that the counts of any pass break.
+
+    Args:
+        num_speculative_tokens, num_baseline_tokens: `k` of the speculative and of the baseline
+            engine; `None` where it is not known.
+    """
+    most: Mapping[Role, int | None] = {
+        "baseline": num_baseline_tokens,
+        "speculative": num_speculative_tokens,
+    }
     several = {prompt.id for prompt in workload.asked if prompt.request.get("n", 1) > 1}
     facts = [
         f"{role} engine, pass {number}{where}: {law}"
         for role in ROLES
         for number, walk in enumerate(runs.run(role).passes, start=1)
-        for where, law in _broken(
-            walk, several, k=0 if role == "baseline" else num_speculative_tokens
-        )
+        for where, law in _broken(walk, several, k=most[role])
     ]
     if not facts:
         return None

@@ -22,10 +22,12 @@ class IdentityRules:
     Attributes:
         level: `exact`, or `near-tie`.
         near_tie_nats: how much less likely a token may be and still be told apart by rounding.
+        is_against_speculation: whether the baseline engine speculates too.
     """
 
     level: Identity = "exact"
     near_tie_nats: float = Tolerances().near_tie_nats
+    is_against_speculation: bool = False
 
     def is_near(self, gap_nats: float) -> bool:
         """Whether a gap is at most what rounding may decide."""

@@ -105,6 +105,6 @@ def judge_honoured(
         return replace(
             own,
             facts=("on both engines; of the speculative one's answer:", *own.facts),
-            hint="it is so without speculation too; look at the request and the engine first",
+            hint="the engines do not differ in it; look at the request and the model first",
         )
     return replace(found, facts=(where, *found.facts))

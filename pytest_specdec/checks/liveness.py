@@ -22,9 +22,14 @@ MIN_TOKENS = 16
 
 
 def check_exercised(
-    workload: Workload, runs: RunPair, *, num_speculative_tokens: int | None
+    workload: Workload,
+    runs: RunPair,
+    *,
+    num_speculative_tokens: int | None,
+    num_baseline_tokens: int | None = 0,
 ) -> Finding | None:
-    """What the speculative engine's first pass left untried; the first of these that holds.
+    """What the speculative engine's first pass left untried; the first of these that holds. A
+    baseline engine that is to speculate must have drafted, too.
 
     Where answers were broken off there is no telling what whole ones would have tried: the check
     that they are held to tells that, or this one where they are held to none.
@@ -35,6 +40,7 @@ def check_exercised(
     return (
         _too_short(workload, answers)
         or _undrafted(runs.speculative.passes[0].counted[0], num_speculative_tokens)
+        or _baseline_undrafted(runs.baseline.passes[0].counted[0], num_baseline_tokens)
         or without_effect(workload, runs.baseline.generations)
     )
 
@@ -82,20 +88,9 @@ def _chooses(prompt: Prompt) -> bool:
 
 
 def _undrafted(drafts: DraftCounters | None, num_speculative_tokens: int | None) -> Finding | None:
-    if drafts is None:
-        return _finding(
-            "counts unknown",
-            "neither the requests nor the engine told draft counts of the first pass",
-            hint="see in the engine's log whether speculation is on and statistics are logged",
-        )
+    if (found := _nothing_drafted(drafts, "the first pass")) is not None or drafts is None:
+        return found
     num_drafts, num_draft_tokens = drafts.num_drafts, drafts.num_draft_tokens
-    if num_draft_tokens == 0:
-        return _finding(
-            "nothing drafted",
-            "draft tokens in the first pass: 0",
-            hint="the answers are those of plain decoding; check `speculative_config`, or take "
-            "prompts that the method drafts for, such as text to be repeated for `ngram`",
-        )
     if drafts.num_accepted_tokens == num_draft_tokens:
         return _finding(
             "nothing rejected",
@@ -108,6 +103,31 @@ def _undrafted(drafts: DraftCounters | None, num_speculative_tokens: int | None)
             f"drafts: {num_drafts}, draft tokens: {num_draft_tokens}",
             f"`num_speculative_tokens`: {num_speculative_tokens}",
             hint="no draft was accepted in part; see what makes the method stop after one token",
+        )
+    return None
+
+
+def _baseline_undrafted(
+    drafts: DraftCounters | None, num_baseline_tokens: int | None
+) -> Finding | None:
+    if num_baseline_tokens == 0:
+        return None
+    return _nothing_drafted(drafts, "the baseline engine's first pass")
+
+
+def _nothing_drafted(drafts: DraftCounters | None, of: str) -> Finding | None:
+    if drafts is None:
+        return _finding(
+            "counts unknown",
+            f"neither the requests nor the engine told draft counts of {of}",
+            hint="see in the engine's log whether speculation is on and statistics are logged",
+        )
+    if drafts.num_draft_tokens == 0:
+        return _finding(
+            "nothing drafted",
+            f"draft tokens in {of}: 0",
+            hint="the answers are those of plain decoding; check `speculative_config`, or take "
+            "prompts that the method drafts for, such as text to be repeated for `ngram`",
         )
     return None
 

@@ -13,8 +13,11 @@ from pytest_specdec.workload import Prompt
 ORDINARY = frozenset({"messages", "max_tokens", "temperature"})
 
 
-def check_refused(prompt: Prompt, runs: RunPair) -> Finding | None:
-    """The speculative engine must refuse the prompt, and the baseline engine must take it."""
+def check_refused(
+    prompt: Prompt, runs: RunPair, *, is_against_speculation: bool = False
+) -> Finding | None:
+    """The speculative engine must refuse the prompt, and the baseline engine must take it; one that
+    speculates as well may do either."""
     said = {each.role: each.said for each in runs.refusals if each.prompt_id == prompt.id}
     fields = ", ".join(f"`{key}`" for key in prompt.request if key not in ORDINARY) or "no field"
     missing = [role for role in ("baseline", "speculative") if role not in said]
@@ -33,7 +36,7 @@ def check_refused(prompt: Prompt, runs: RunPair) -> Finding | None:
             hint="see that the field is honoured, not ignored; if it is, take `refused` out of "
             "`expect`, so that the answers are compared",
         )
-    if said["baseline"] is not None:
+    if said["baseline"] is not None and not is_against_speculation:
         return Finding(
             kind="refused without speculation",
             prompt_id=prompt.id,

@@ -37,6 +37,22 @@ HINTS: Mapping[Kind, str] = {
         "speculative `method`, and with another vLLM by `--specdec-python`"
     ),
 }
+HINTS_AGAINST_SPECULATION: Mapping[Kind, str] = {
+    **HINTS,
+    "baseline not repeatable": (
+        "the baseline engine alone has two answers for the prompt; run it in a profile without "
+        "`baseline`, to see whether speculation decides"
+    ),
+    "speculation not repeatable": (
+        "the speculative engine alone has two answers for the prompt; run it in a profile without "
+        "`baseline`, to see whether speculation decides"
+    ),
+    "divergence": (
+        "rounding does not explain it, one of the engines changed the answer; run the prompt in a "
+        "profile without `baseline`, with the vLLM and the `speculative_config` of each"
+    ),
+}
+"""Where both engines speculate."""
 UNASKED = (
     "greedy speculation must not change a token; the baseline engine's log says why it failed, and "
     "if it did not, the token is the last of `max_model_len`, which is not scored: lower "
@@ -88,7 +104,8 @@ def triage(
         elif kind == "divergence":
             # A token likelier than the baseline's own one by far is not held against speculation.
             kind = "near tie"
-    hint: str | None = HINTS[kind]
+    hints = HINTS_AGAINST_SPECULATION if rules.is_against_speculation else HINTS
+    hint: str | None = hints[kind]
     if is_accepted:
         hint = None
     elif evidence is None:

@@ -77,5 +77,5 @@ def _attributed(finding: Finding, role: Role, *, other: Finding | None) -> Findi
     if other is not None and hint is None:
         hint = "both engines fail, so look at the prompt and its constraint before speculation"
     if role == "baseline" and other is None and hint is None:
-        hint = "the constraint does not hold without speculation either"
+        hint = "the constraint does not hold on the baseline engine; look there before speculation"
     return replace(finding, facts=(fact, *finding.facts), hint=hint, role=role)

@@ -48,3 +48,19 @@ def test_another_prompts_refusal_says_nothing() -> None:
     found = check_refused(prompt(min_p=0.1), replace(pair([walk()], [walk()]), refusals=refusals))
     assert found is not None
     assert found.kind == "not asked"
+
+
+@pytest.mark.parametrize(
+    ("baseline", "speculative", "kind"),
+    [("no", "no", None), (None, "no", None), ("no", None, "not refused")],
+)
+def test_a_baseline_engine_that_speculates_may_refuse_as_well(
+    baseline: str | None, speculative: str | None, kind: str | None
+) -> None:
+    refusals = (
+        Refusal(role="baseline", prompt_id="one", said=baseline),
+        Refusal(role="speculative", prompt_id="one", said=speculative),
+    )
+    runs = replace(pair([walk()], [walk()]), refusals=refusals)
+    found = check_refused(prompt(min_p=0.1), runs, is_against_speculation=True)
+    assert (found and found.kind) == kind
