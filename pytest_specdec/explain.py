@@ -68,6 +68,18 @@ def speedup_moves(now: Speedup, stored: StoredSpeedup) -> tuple[str, ...]:
     return (*sentences, f"what lowered it most: {culprit} ({_effect(worst.effect)})")
 
 
+def engine_moves(now: Speedup) -> tuple[str, ...]:
+    """The speedup's factors, the baseline engine's beside the speculative one's: what there is to
+    say where both speculate and nothing is stored."""
+    labels = ("by the baseline engine", "by the speculative engine")
+    per_step = now.baseline_tokens_per_step, now.speculative_tokens_per_step
+    step_ms = now.baseline_step_ms, now.speculative_step_ms
+    return (
+        str(Move("tokens per step", *per_step, sign=1, labels=labels)),
+        str(Move("ms a step", *step_ms, sign=-1, labels=labels)),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """One factor of a speedup, before and after; with `sign` -1 a rise lowers the speedup."""
@@ -76,6 +88,7 @@ class Move:
     stored: float
     now: float
     sign: int
+    labels: tuple[str, str] = ("stored", "now")
 
     @property
     def effect(self) -> float:
@@ -83,7 +96,8 @@ class Move:
         return self.sign * math.log(self.now / self.stored)
 
     def __str__(self) -> str:
-        moved = f"{number(self.stored)} stored, {number(self.now)} now"
+        was, is_now = self.labels
+        moved = f"{number(self.stored)} {was}, {number(self.now)} {is_now}"
         return f"{self.name}: {moved} ({_effect(self.effect)})"
 
 

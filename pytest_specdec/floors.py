@@ -27,6 +27,8 @@ class Rules:
         update_command: what a person types to record the stored baseline.
         hardware_differences: `StoredBaseline.hardware_differences` of the stored file.
         disturbances: what else went on while the passes were taken, each a sentence.
+        is_against_speculation: whether the baseline engine speculates too. Then the profile's
+            `min_speedup` is what the speedup is held to, and a stored one may be missing.
     """
 
     tolerances: Tolerances
@@ -36,6 +38,7 @@ class Rules:
     counts_loads: bool = False
     hardware_differences: tuple[str, ...] = ()
     disturbances: tuple[str, ...] = ()
+    is_against_speculation: bool = False
 
 
 def looks_of(profile: Profile) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 from statistics import fmean
 
-from pytest_specdec.explain import speedup_moves
+from pytest_specdec.explain import engine_moves, speedup_moves
 from pytest_specdec.floors import Line, Minimum, Rules, line, obstacles, unmeasured, verdict_of
 from pytest_specdec.looks import nominal_levels
 from pytest_specdec.measurement import Measurement
@@ -48,11 +48,14 @@ def judge_speedup(
     compared = _compared(before, figure)
     look = deciding(looks_taken(speedup.loads, compared, rules), figure)
     kind: VerdictKind = "passed" if figure.floor == 0 else look.kind(log_floor(figure))
-    moves = () if before is None else speedup_moves(speedup, before)
+    moves = speedup_moves(speedup, before) if before is not None else ()
+    if before is None and rules.is_against_speculation:
+        moves = engine_moves(speedup)
     reasons = (*_stopped(look, speedup.loads, rules), *_disagreement(look, figure), *moves)
     if kind in ("failed", "inconclusive") and rules.disturbances:
         kind, reasons = "inconclusive", (*rules.disturbances, *reasons)
-    if before is None and kind != "failed":
+    is_reference = rules.is_against_speculation and figure.minimum is not None
+    if before is None and kind != "failed" and not is_reference:
         kind = "incomparable" if between else "no stored baseline"
         reasons = between or _why_not_stored(speedup.loads)
     verdict = verdict_of(
@@ -64,6 +67,8 @@ def judge_speedup(
     )
     if kind == "inconclusive":
         verdict = replace(verdict, hint=_hint(look, speedup.loads, compared, figure, rules))
+    elif rules.is_against_speculation and verdict.hint is not None:
+        verdict = replace(verdict, hint=_hint_against_speculation(verdict, figure))
     return _with_bounds(verdict, look, figure, rules)
 
 
@@ -161,6 +166,18 @@ def _why_not_stored(loads: Loads) -> tuple[str, ...]:
     if len(loads) == 1 and len(loads[0]) < 2:
         return ("one pair of passes is not stored: raise `num_blocks` of the profile",)
     return ()
+
+
+def _hint_against_speculation(verdict: Verdict, figure: Line) -> str | None:
+    """Both engines speculate, so that it pays is not the question."""
+    if verdict.kind == "no stored baseline":
+        return f"set `min_speedup` in `tolerances` of the profile, or {verdict.hint}"
+    if verdict.kind == "failed" and figure.minimum is not None:
+        return (
+            "the speculative engine is slower against the baseline engine than the profile allows: "
+            f"see what differs between them, or lower `{figure.minimum.name}`"
+        )
+    return verdict.hint
 
 
 def _hint(

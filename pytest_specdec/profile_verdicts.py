@@ -113,6 +113,7 @@ class ProfileVerdicts:
             counts_loads=self.profile.num_loads > 1,
             update_command=self._update_command,
             hardware_differences=hardware_differences,
+            is_against_speculation=self.profile.is_against_speculation,
         )
 
     @property
