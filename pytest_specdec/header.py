@@ -12,7 +12,8 @@ from pytest_specdec.profile_gate import ProfileGate
 def header_line(gate: ProfileGate, root: Path) -> str:
     """One profile; its vLLM is known once its engines have started."""
     versions = gate.pair.versions
-    engine = f"vLLM {versions['vllm']}, torch {versions['torch']}" if versions else "vLLM -"
+    beside = f" (baseline engine: {own})" if (own := versions.get("baseline_vllm")) else ""
+    engine = f"vLLM {versions['vllm']}{beside}, torch {versions['torch']}" if versions else "vLLM -"
     folder = relative(gate.options.baselines_folder / gate.hardware.key, root)
     elsewhere = "" if gate.stored else f" ({_elsewhere(gate)})"
     return (

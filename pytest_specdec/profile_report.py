@@ -18,6 +18,8 @@ from pytest_specdec.verdict import Outcome
 from pytest_specdec.workload import Metric, Workload
 
 UPGRADED = ("vllm", "torch", "driver")
+UPGRADED_BESIDE = "baseline_vllm"
+"""Of profiles whose baseline engine has a vLLM of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ def _profile_report(gate: ProfileGate, asked_for: Mapping[str, Workload]) -> Pro
         versions=gate.pair.versions,
         stored_versions={
             name: sorted({each.versions.get(name) or ABSENT for each in provenances})
-            for name in UPGRADED
+            for name in (*UPGRADED, *({UPGRADED_BESIDE} & gate.pair.versions.keys()))
             if provenances
         },
         engines=gate.pair.facts,

@@ -84,7 +84,8 @@ class Pair(Protocol):
 
     @property
     def versions(self) -> Mapping[str, str | None]:
-        """Of vLLM and what is under it; empty before they are known."""
+        """Of vLLM and what is under it, by the speculative engine's interpreter; `baseline_vllm`
+        where the other one has its own. Empty before they are known."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from pytest_specdec.assessment import Assessment, Subject
 from pytest_specdec.baseline_update import DiffRow
 from pytest_specdec.engines.protocol import EngineFacts
 from pytest_specdec.floors import Line
-from pytest_specdec.generation import Role
+from pytest_specdec.generation import ROLES, Role
 from pytest_specdec.hardware import Hardware
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.profile import Profile
@@ -129,7 +129,8 @@ class ProfileReport:
     """One profile.
 
     Attributes:
-        versions: of vLLM and what is under it.
+        versions: of vLLM and what is under it, by the speculative engine's interpreter;
+            `baseline_vllm` where the baseline engine has its own.
         stored_versions: those the stored numbers were recorded with, all distinct ones.
         engines: what each loaded engine is.
         num_starts: engine starts in this session.
@@ -175,15 +176,24 @@ class ProfileReport:
 
     @property
     def config_differences(self) -> Mapping[str, tuple[object, object]]:
-        """What vLLM resolved differently for the two engines: baseline's, then speculative's."""
+        """What the two engines differ in, baseline's, then speculative's: versions, how they
+        speculate where both do, and what vLLM resolved differently."""
         if len(self.engines) < 2:
             return {}
-        first, second = self.engines["baseline"].config, self.engines["speculative"].config
         return {
             key: (first.get(key), second.get(key))
+            for first, second in zip(*map(self._told, ROLES), strict=True)
             for key in sorted(first.keys() | second.keys())
             if first.get(key) != second.get(key)
         }
+
+    def _told(self, role: Role) -> tuple[Mapping[str, object], ...]:
+        """What is told of one engine, in the order of `config_differences`."""
+        facts, own = self.engines[role], {}
+        if self.profile.is_against_speculation:
+            config = self.profile.speculation(role) or {}
+            own = {f"speculative_config.{key}": value for key, value in config.items()}
+        return facts.versions, own, facts.config
 
 
 def overall(verdicts: Collection[OverallVerdict]) -> OverallVerdict:

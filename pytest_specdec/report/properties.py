@@ -85,7 +85,7 @@ def suite_properties(reports: Sequence[ProfileReport]) -> Properties:
             "specdec_hardware": _distinct(str(each.hardware) for each in reports),
             **{
                 f"{PREFIX}{name}": _distinct(each.versions.get(name) for each in reports)
-                for name in ("vllm", "torch", "python", "cuda", "driver")
+                for name in ("vllm", "torch", "python", "cuda", "driver", "baseline_vllm")
             },
         }
     )
