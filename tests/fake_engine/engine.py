@@ -12,7 +12,9 @@ with the defaults 3 of 4 draft tokens are accepted, and a speculative step costs
 one.
 
 `FAKE_ENGINE` holds a JSON object of settings; keys under `baseline` or `speculative` go to that
-engine alone. `FAKE_ENGINE_LOG` names a file that gets one line for each command. The standard
+engine alone. The speculative engine is the one that is told to speculate; where both are, the
+baseline engine is the one that has `FAKE_ENGINE_ROLE`, of an interpreter of its own, or drafts of
+`baseline_tokens`. `FAKE_ENGINE_LOG` names a file that gets one line for each command. The standard
 library alone is imported.
 """
 
@@ -85,6 +87,7 @@ DEFAULTS: Mapping[str, Any] = {
     "is_replayed": True,
     "logprob_shift": 0.0,
     "extra_usage": 0,
+    "baseline_tokens": None,
 }
 
 
@@ -117,6 +120,8 @@ class FakeEngine:
     def __init__(self) -> None:
         self.settings: dict[str, Any] = {**DEFAULTS, **json.loads(os.environ["FAKE_ENGINE"])}
         self.role: str | None = None
+        # What its interpreter says of it is so before it knows its arguments.
+        self.settings.update(self.settings.get(os.environ.get("FAKE_ENGINE_ROLE", ""), {}))
         self.num_draft_tokens = 0
         self.num_calls: dict[str, int] = {}
         self.load_factor = 1.0
@@ -145,10 +150,12 @@ class FakeEngine:
 
     def _take_role(self, engine_args: Mapping[str, Any]) -> None:
         speculative = engine_args.get("speculative_config")
-        self.role = "baseline" if speculative is None else "speculative"
-        self.settings.update(self.settings.get(self.role, {}))
         if speculative is not None:
             self.num_draft_tokens = speculative.get("num_speculative_tokens", 4)
+        is_baseline = self.num_draft_tokens in (0, self.settings["baseline_tokens"])
+        given = os.environ.get("FAKE_ENGINE_ROLE")
+        self.role = given or ("baseline" if is_baseline else "speculative")
+        self.settings.update(self.settings.get(self.role, {}))
         factors = self.settings["load_factors"]
         if len(factors) > 1:
             self.load_factor = factors[num_loads_before(self.role) % len(factors)]
@@ -194,7 +201,7 @@ class FakeEngine:
         drafts = [each["drafts"] for each in generations]
         if self.settings["drafts"] in ("engine", "nobody"):
             generations = [{**each, "drafts": None} for each in generations]
-        is_counted = self.role == "speculative" and self.settings["drafts"] != "nobody"
+        is_counted = self.num_draft_tokens > 0 and self.settings["drafts"] != "nobody"
         return {
             "generations": generations,
             "wall_s": num_steps * step_s * self.load_factor * factors[(call - 1) % len(factors)],
@@ -295,7 +302,7 @@ class FakeEngine:
 
     def _steps(self, num_tokens: int, accepted: int) -> tuple[list[int], dict[str, Any] | None]:
         """One step for the first token, then one for every draft and its bonus token."""
-        if self.role == "baseline":
+        if not self.num_draft_tokens:
             return [1] * num_tokens, None
         drafted = self.num_draft_tokens
         if self.settings["drafts"] == "none":

@@ -152,9 +152,7 @@ class Project:
         # Looking through all packages of an environment for plugins takes longer than a session.
         monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         self.python = self.folder / "fake-python"
-        # -I -S: the standard library is all it needs, and it starts in half the time.
-        self.file("fake-python", f'#!/bin/sh\nexec "{sys.executable}" -I -S "{ENGINE}" "$@"\n')
-        self.python.chmod(0o755)
+        self.interpreter("fake-python")
         self.file(
             "pytest.ini",
             f"[pytest]\naddopts = -p pytest_specdec.plugin\nspecdec_python = {self.python}\n",
@@ -166,6 +164,15 @@ class Project:
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
+        return self
+
+    def interpreter(self, path: str, *, role: str | None = None) -> Self:
+        """Writes an interpreter of the fake engine; `role` is that of the one engine it is for."""
+        own = "" if role is None else f"export FAKE_ENGINE_ROLE={role}\n"
+        # -I -S: the standard library is all it needs, and it starts in half the time.
+        start = f'exec "{sys.executable}" -I -S "{ENGINE}" "$@"\n'
+        self.file(path, f"#!/bin/sh\n{own}{start}")
+        (self.folder / path).chmod(0o755)
         return self
 
     def env(self, **variables: str) -> Self:
