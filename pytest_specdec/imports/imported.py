@@ -42,7 +42,8 @@ class ImportedMeasurement:
         concurrency: requests in flight at most.
         output_tokens_per_s: of all requests together.
         ttft, tpot, itl: TPOT excludes the first token; ITL is the gap between stream chunks.
-        speedup: over the same engine without speculation.
+        speedup: over the same engine without speculation, or over the baseline engine that a
+            session's profile names.
         notes: what a reader must know of these numbers, a sentence each.
     """
 

@@ -245,6 +245,22 @@ def test_the_cpu_build_cannot_gate_a_gpu(gpu: Project) -> None:
     assert result.errors[1].startswith("hint: install vLLM's CUDA build there")
 
 
+def test_the_cpu_build_cannot_be_what_a_gpu_is_gated_against(gpu: Project) -> None:
+    own = {"python": "old/python", "speculative_config": FAST["speculative_config"]}
+    gpu.interpreter("old/python", role="baseline").profiles(
+        big={**FAST, "device": "gpu", "baseline": own}
+    )
+    gpu.fake(versions={"cuda": "13.0"}, baseline={"versions": {"vllm": "0.29.0"}})
+    result = gpu.run("suites", "--specdec-gpu")
+    assert result.exit_code == 4
+    assert result.errors[:2] == [
+        "ERROR: profile `big` needs a GPU, but vLLM 0.29.0 under this interpreter cannot use one: "
+        f"{gpu.folder / 'old/python'}",
+        "hint: install vLLM's CUDA build there, or name another interpreter as `baseline.python` "
+        "of profile `big`",
+    ]
+
+
 def test_a_gpu_has_stored_baselines_of_its_own(gpu: Project) -> None:
     gpu.fake(versions={"cuda": "13.0"}).record("--specdec-gpu")
     assert gpu.baselines_file("big").parent.name == "nvidia-b200-x1"
