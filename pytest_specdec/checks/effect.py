@@ -1,5 +1,5 @@
-"""Whether a field that is there to change an answer changes the baseline engine's: a prompt is told
-from its twin, the same prompt without the field.
+"""Whether a field that is there to change an answer changes the baseline engine's: a prompt is
+told from its twin, the same prompt without the field.
 
 Floor 2: imports from the floors below and its own.
 """
@@ -37,7 +37,7 @@ def without_effect(workload: Workload, generations: Iterable[Generation]) -> Fin
             *at_most(facts),
             "these are the baseline engine's answers: the field had nothing to change",
         ),
-        hint="choose a value that changes the baseline engine's answer, or another prompt",
+        hint="choose a value that changes the answer without speculation, or another prompt",
     )
 
 
