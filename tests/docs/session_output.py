@@ -21,6 +21,8 @@ NAMED = rf"({'|'.join((*FIGURES, 'tokens per step'))}) \S+ -> \S+"
 # Lines whose words are names and numbers alone.
 BY_FORM = (
     r"\.\.\.",
+    rf"({'|'.join(get_args(VerdictKind))}): ({'|'.join(METRICS)}) of `[\w.-]+`",
+    r"[a-z ]+: [\d.]+ [a-z ]+, [\d.]+ [a-z ]+ \(speedup ([\d.]+% (high|low)er|unmoved) by it\)",
     r"=+ .+ =+",  # pytest's own, and the title of our part
     rf" *[\w.-]+: {NAMED}(, {NAMED})*",
     r"\S+\.jsonl( [.xFEs]+)?( +\[ *\d+%\])?",  # pytest's progress

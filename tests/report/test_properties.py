@@ -85,6 +85,7 @@ def test_the_page_has_every_property_and_no_other() -> None:
     names = {name for each in told for name, _ in each}
     page = rows("guides/ci.md", "property")
     assert (len(page), {*page}) == (len(names), names)
-    versions = dict.fromkeys(("vllm", "torch", "python", "cuda", "driver"), "1")
+    named = ("vllm", "torch", "python", "cuda", "driver", "baseline_vllm")
+    versions = dict.fromkeys(named, "1")
     of_suite = dict(suite_properties([profile_report(versions=versions, engines={})]))
     assert {*rows("guides/ci.md", "suite property")} == of_suite.keys()
