@@ -15,4 +15,6 @@ def scattered(
 ) -> str:
     """A positive figure with its interval; an interval from nothing to anywhere tells nothing."""
     told = decimal(value, digits)
-    return f"{told} ({low:.{digits}f} to {high:.{digits}f})" if low and high else told
+    if low is None or high is None or low <= 0:
+        return told
+    return f"{told} ({low:.{digits}f} to {high:.{digits}f})"

@@ -68,6 +68,7 @@ def test_columns_are_as_wide_as_their_widest() -> None:
         ({"speedup": {"now": 1.5}}, "speedup", "1.50"),
         ({"speedup": {"now": 1.5, "low": 1.4, "high": 1.61}}, "speedup", "1.50 (1.40 to 1.61)"),
         ({"speedup": {"now": 1.5, "low": 0.0, "high": float("inf")}}, "speedup", "1.50"),
+        ({"speedup": {"now": 1.5, "low": -float("inf"), "high": float("inf")}}, "speedup", "1.50"),
         ({"gated": (), "speedup": {"now": 1.5}}, "speedup", "1.50"),
         ({}, "fall that fails: acceptance / speedup", "- / -"),
         (
