@@ -235,4 +235,4 @@ def _interpreter(named: str, root: Path) -> Path:
     """A path relative to rootdir; a bare name is looked up on PATH when it is started. Links are
     kept as they are: a virtual environment's interpreter is one."""
     path = Path(named).expanduser()
-    return root / path if len(path.parts) > 1 else path
+    return root / path if "/" in named else path

@@ -259,7 +259,7 @@ class Profile:
         if self.baseline is None or self.baseline.python is None:
             return None
         path = Path(self.baseline.python).expanduser()
-        return self.root / path if len(path.parts) > 1 else path
+        return self.root / path if "/" in self.baseline.python else path
 
     @property
     def num_gpus(self) -> int:

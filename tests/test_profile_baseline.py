@@ -53,7 +53,12 @@ def test_how_long_a_draft_is_may_be_the_method_s_business(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("named", "is_beside_the_file"),
-    [("old/bin/python", True), ("/old/bin/python", False), ("python3.12", False)],
+    [
+        ("old/bin/python", True),
+        ("./python", True),
+        ("/old/bin/python", False),
+        ("python3.12", False),
+    ],
 )
 def test_its_interpreter_is_beside_the_file_or_on_path(
     tmp_path: Path, named: str, *, is_beside_the_file: bool
