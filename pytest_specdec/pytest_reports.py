@@ -5,7 +5,10 @@ Floor 5.
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+_MISSING = re.compile(r"file .*, line \d+\n(?:.*\n)*?E +(.+)")
 
 
 def properties_of(report: Any) -> dict[str, Any]:
@@ -19,6 +22,9 @@ def reason_of(report: Any) -> str:
         return str(reason).removeprefix("reason: ")
     if report.skipped and isinstance(report.longrepr, tuple):
         return str(report.longrepr[2]).removeprefix("Skipped: ")
+    # What has no such fixture begins with where it is; a worker sends the text of that alone.
+    if (missing := _MISSING.match(str(report.longrepr))) is not None:
+        return missing[1]
     # A failure that was asked for without a traceback is its text, and an exception has one beside
     # its traceback. `longreprtext` of either puts the worker of pytest-xdist first.
     style = getattr(getattr(report.longrepr, "reprtraceback", None), "style", "value")

@@ -30,6 +30,7 @@ def test_fails(runs):
 def test_stops(runs): pytest.fail("two\\nlines", pytrace=False)
 def test_cannot_be_set_up(broken): pass
 def test_cannot_be_cleaned_up(left_open): pass
+def test_asks_for_too_much(runs, nowhere): pass
 def test_skips(runs): pytest.skip("not today")
 @pytest.mark.xfail(reason="known")
 def test_xfails(runs): assert False
@@ -44,6 +45,7 @@ EXPECTED = {
     "stops": ("failed", "two"),
     "cannot_be_set_up": ("error", "RuntimeError: no such thing"),
     "cannot_be_cleaned_up": ("error", "RuntimeError: not closed"),
+    "asks_for_too_much": ("error", "fixture 'nowhere' not found"),
     "skips": ("skipped", "not today"),
     "xfails": ("xfailed", "known"),
     "xpasses": ("xpassed", None),
@@ -115,6 +117,7 @@ def test_what_fails_is_annotated_at_its_line(own: Project) -> None:
     assert [line.removeprefix(start).partition("%0Aassert not")[0] for line in lines] == [
         "18,title=test_cannot_be_set_up[fast]::RuntimeError: no such thing",
         "19,title=test_cannot_be_cleaned_up[fast]::RuntimeError: not closed",
+        "20,title=test_asks_for_too_much[fast]::fixture 'nowhere' not found",
         "15,title=test_fails[fast]::AssertionError: answers:%0A  1",
         "17,title=test_stops[fast]::two%0Alines",
     ]
