@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pytest_specdec.errors import ReportError
 from pytest_specdec.report.html import html_page
 from pytest_specdec.report.json_file import report_json
 from pytest_specdec.report.markdown import MAX_BYTES, RESERVED_BYTES, markdown
@@ -21,18 +23,39 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def write_reports(data: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
-    """Writes all of them; what the others are made of comes first."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, make in MAKERS.items():
-        with written_whole(folder / name) as file:
-            file.write(make(data).encode())
+    """Writes all of them; what the others are made of comes first.
+
+    Raises:
+        ReportError: one of them cannot be written.
+    """
+    with _refusing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, make in MAKERS.items():
+            with written_whole(folder / name) as file:
+                file.write(make(data).encode())
     return tuple(folder / name for name in MAKERS)
 
 
 def remove_reports(folder: Path) -> None:
-    """Removes those of an earlier session."""
-    for name in MAKERS:
-        (folder / name).unlink(missing_ok=True)
+    """Removes those of an earlier session.
+
+    Raises:
+        ReportError: one of them cannot be removed, so that none could be written.
+    """
+    with _refusing(folder):
+        for name in MAKERS:
+            (folder / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _refusing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ReportError(
+            f"no reports can be written to `{folder}`: {error.strerror or error}",
+            hint="name another folder with `--specdec-report DIR`",
+        ) from error
 
 
 def add_step_summary(data: Mapping[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_specdec.benchmarks import NothingTimed, is_keeping
-from pytest_specdec.errors import EngineUnavailable, SpecdecError
+from pytest_specdec.errors import EngineUnavailable, ReportError, SpecdecError
 from pytest_specdec.gate import Gate
 from pytest_specdec.header import folder_lines, header_line, relative
 from pytest_specdec.junit import record_suite_properties
@@ -51,6 +51,7 @@ class GateSession:
         self.asked_for: dict[str, dict[str, Workload]] = {}
         self.reports: tuple[ProfileReport, ...] = ()
         self._report_paths: tuple[Path, ...] = ()
+        self._unwritten: str | None = None
         self._step_summary: str | None = None
         self.options = Options.from_pytest_config(config)
         self._is_begun = False
@@ -156,10 +157,13 @@ class GateSession:
         """Takes charge of what this session leaves behind; once."""
         if self._is_begun:
             return
+        # An older session's reports must not be taken for those of this session.
+        try:
+            remove_reports(self.options.report_folder)
+        except ReportError as error:
+            self._end_with(error)
         self._is_begun = True
         self._old_handler = signal.signal(signal.SIGTERM, _exit_on_sigterm)
-        # An older session's reports must not be taken for those of this session.
-        remove_reports(self.options.report_folder)
         if is_keeping(self._config):
             self._config.pluginmanager.register(NothingTimed())
         if self._controller is not None:
@@ -235,7 +239,7 @@ class GateSession:
             is_complete: whether the session ran to its end; only then are numbers stored.
 
         Returns:
-            Whether all is stored that was to be stored.
+            Whether all is stored that was to be stored, and all reports are written.
         """
         if not self._is_begun:
             return True
@@ -258,10 +262,14 @@ class GateSession:
             for each in self._results
         )
         data = report_data(self.reports)
-        self._report_paths = write_reports(data, self.options.report_folder)
+        try:
+            self._report_paths = write_reports(data, self.options.report_folder)
+        except ReportError as error:
+            self._unwritten = str(error)
         self._step_summary = add_step_summary(data)
         record_suite_properties(self._config, suite_properties(self.reports))
-        return not any(each.update and each.update.refused for each in self.reports)
+        is_refused = any(each.update and each.update.refused for each in self.reports)
+        return not is_refused and self._unwritten is None
 
     def _made(self, *, is_update: bool) -> Sequence[ProfileResult]:
         """What this session ran, or what its workers did."""
@@ -283,11 +291,13 @@ class GateSession:
                 yield f"profile {report.profile.name}"
             yield from lines
         yield from self._unanswered()
-        if any(report.workloads or report.own_tests for report in self.reports):
+        if self._unwritten is not None:
+            yield self._unwritten
+        elif any(report.workloads or report.own_tests for report in self.reports):
             paths = (relative(each, self._config.rootpath) for each in self._report_paths)
             yield f"report: {', '.join(paths)}"
-            if self._step_summary is not None:
-                yield self._step_summary
+        if self._step_summary is not None:
+            yield self._step_summary
 
     def _unanswered(self) -> Iterator[str]:
         """What the checks would have asked an engine, and its recording does not know."""

@@ -183,3 +183,36 @@ def test_a_page_that_cannot_be_written_fails_nothing(ready: Project) -> None:
     assert result.section[-1] == (
         "`GITHUB_STEP_SUMMARY` cannot be written: No such file or directory"
     )
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_folder_that_cannot_be_is_one_error_before_an_engine_starts(
+    project: Project, num_workers: int
+) -> None:
+    project.workload("code", EXACT).file("taken", "")
+    workers = ("-p", "xdist.plugin", f"-n{num_workers}") if num_workers else ()
+    result = project.run("suites", "--specdec-report=taken", *workers)
+    assert (result.exit_code, result.outcomes) == (4, {})
+    assert "INTERNALERROR" not in result.text
+    assert result.errors[:2] == [
+        f"ERROR: no reports can be written to `{project.folder / 'taken'}`: Not a directory",
+        "hint: name another folder with `--specdec-report DIR`",
+    ]
+    assert not [each for each in result.commands if each["op"] == "load"]
+
+
+def test_a_folder_that_can_no_longer_be_written_fails_the_session(project: Project) -> None:
+    """Verdicts and stored numbers are told all the same."""
+    project.workload("code", EXACT)
+    project.file(
+        "suites/test_full.py",
+        "import os\ndef test_full(engine_pair): os.makedirs('report/report.html')\n",
+    )
+    result = project.run("suites", "--specdec-report=report", "--update-baselines")
+    assert result.not_passed == {}
+    assert result.exit_code == 1
+    assert "INTERNALERROR" not in result.text
+    folder = project.folder / "report"
+    assert f"no reports can be written to `{folder}`: Is a directory" in result.section
+    assert any(line.startswith("stored baselines written: ") for line in result.section)
+    assert not any(line.startswith("report: ") for line in result.section)
