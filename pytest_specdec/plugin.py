@@ -125,7 +125,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)  # before pytest writes its JUnit file
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if _has_session(session.config):
-        is_complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        # With `-x` the exit status is that of a session with failures.
+        is_complete = not session.shouldfail and exitstatus in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.TESTS_FAILED,
+        )
         is_stored = _session(session.config).finish(is_complete=is_complete)
         if not is_stored and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

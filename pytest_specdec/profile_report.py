@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pytest_specdec.workload import Metric, Workload
 UPGRADED = ("vllm", "torch", "driver")
 UPGRADED_BESIDE = "baseline_vllm"
 """Of profiles whose baseline engine has a vLLM of its own."""
+BROKEN_OFF = "the session did not run to its end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,13 @@ class ProfileResult:
         """Stores what is to be stored, and reports that, too."""
         if self.proposal is None:
             return self.report
-        return replace(self.report, update=self.proposal.write())
+        update = self.proposal.write()
+        return replace(_left_out(self.report, update.refused), update=update)
+
+    def broken_off(self) -> ProfileReport:
+        """The report of a session that was to store numbers, and ended before it could."""
+        names = [each.assessment.workload.name for each in self.report.workloads]
+        return _left_out(self.report, dict.fromkeys(names, (BROKEN_OFF,)))
 
 
 def profile_result(
@@ -68,8 +76,11 @@ def told_from(report: ProfileReport, root: Path) -> ProfileReport:
     """With the paths that it tells from the project's folder, where they lie in it: it may be
     published, and compared with one of another machine."""
 
+    # Where it begins a path: `/work/` is a part of `/home/me/work/`, too.
+    beginning = re.compile(rf"(?<![\w./~-]){re.escape(str(root))}/")
+
     def short(text: str) -> str:
-        return text.replace(f"{root}/", "")
+        return beginning.sub("", text)
 
     update = report.update
     if update is not None:
@@ -83,7 +94,27 @@ def told_from(report: ProfileReport, root: Path) -> ProfileReport:
         profile=replace(report.profile, root=Path(relative(report.profile.root, root))),
         failure=None if report.failure is None else short(report.failure),
         not_run={name: short(why) for name, why in report.not_run.items()},
+        workloads=[
+            replace(each, not_stored=[*map(short, each.not_stored)]) for each in report.workloads
+        ],
         update=update,
+        own_tests=[
+            replace(each, message=None if each.message is None else short(each.message))
+            for each in report.own_tests
+        ],
+    )
+
+
+def _left_out(report: ProfileReport, refused: Mapping[str, Sequence[str]]) -> ProfileReport:
+    """With the workloads whose numbers were to become the stored ones, and did not."""
+    return replace(
+        report,
+        workloads=[
+            replace(each, is_stored_now=False, not_stored=refused[name], failing=each.gated)
+            if each.is_stored_now and (name := each.assessment.workload.name) in refused
+            else each
+            for each in report.workloads
+        ],
     )
 
 

@@ -254,7 +254,7 @@ class GateSession:
         self.reports = tuple(
             told_from(
                 replace(
-                    each.stored() if is_update else each.report,
+                    self._reported(each, is_complete=is_complete),
                     own_tests=self._own_tests.of(each.report.profile.name),
                 ),
                 self._config.rootpath,
@@ -270,6 +270,11 @@ class GateSession:
         record_suite_properties(self._config, suite_properties(self.reports))
         is_refused = any(each.update and each.update.refused for each in self.reports)
         return not is_refused and self._unwritten is None
+
+    def _reported(self, result: ProfileResult, *, is_complete: bool) -> ProfileReport:
+        if self.options.update is None:
+            return result.report
+        return result.stored() if is_complete else result.broken_off()
 
     def _made(self, *, is_update: bool) -> Sequence[ProfileResult]:
         """What this session ran, or what its workers did."""

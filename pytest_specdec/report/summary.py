@@ -151,6 +151,9 @@ def _moves(workloads: Sequence[WorkloadReport]) -> Iterator[str]:
 
 def _update(report: ProfileReport) -> Iterator[str]:
     if report.update is None:
+        for each in report.workloads:
+            if each.not_stored:
+                yield f"{each.assessment.workload.name}: not stored: {'; '.join(each.not_stored)}"
         return
     for row in report.update.rows:
         old, new = (ABSENT if each is None else number(each) for each in (row.old, row.new))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from pytest_specdec.report.facts import NOT_REACHED
-from tests.fake_engine.project import Project
+from tests.fake_engine.project import Project, Result
 
 # What is waited for takes a second or two; on a busy machine, many times that.
 DEADLINE_S = 120.0
@@ -71,3 +71,44 @@ def test_stopping_at_the_first_failure_stores_nothing(project: Project) -> None:
     result = project.run("suites", "-x", "--update-baselines")
     assert len(result.outcomes) == 1
     assert project.baselines_file().read_bytes() == before
+
+
+OWN = """
+import pytest
+
+@pytest.mark.specdec("code.jsonl")
+def test_own(runs): {}
+"""
+BROKEN_OFF = "the session did not run to its end"
+
+
+def assert_nothing_is_said_to_be_stored(result: Result) -> None:
+    assert not list(result.folder.glob("baselines/*/*"))
+    (profile,) = result.report["profiles"]
+    for each in profile["workloads"]:
+        assert each["verdict"] != "stored"
+        assert each["not_stored"] == [BROKEN_OFF]
+    assert f"code: not stored: {BROKEN_OFF}" in result.section
+    assert not any(line.endswith(" stored") for line in result.section)
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
+def test_a_session_that_stops_stores_not_even_what_is_sound(project: Project, option: str) -> None:
+    project.workload("code", "one").workload("story", "one")
+    project.file("suites/test_own.py", OWN.format("assert 0"))
+    result = project.run("suites", option, "--update-baselines")
+    assert result.exit_code == 1
+    assert_nothing_is_said_to_be_stored(result)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_what_was_measured_before_the_interruption_is_not_stored(
+    project: Project, num_workers: int
+) -> None:
+    project.workload("code", "one").file(
+        "suites/test_own.py", OWN.format("raise KeyboardInterrupt")
+    )
+    workers = ("-p", "xdist.plugin", f"-n{num_workers}") if num_workers else ()
+    result = project.run_subprocess("suites", "--update-baselines", *workers)
+    assert result.exit_code == 2
+    assert_nothing_is_said_to_be_stored(result)

@@ -68,6 +68,9 @@ def test_a_file_that_is_not_written_too(project: Project, monkeypatch: pytest.Mo
     assert profile["update"]["refused"]["code"] == [
         f"`{path.relative_to(project.folder)}` cannot be written: No space left on device"
     ]
+    (workload,) = profile["workloads"]
+    assert (workload["verdict"], profile["verdict"]) == ("passed", "failed")
+    assert workload["not_stored"] == profile["update"]["refused"]["code"]
     assert absolute(project) == []
 
 
@@ -89,3 +92,22 @@ def test_what_lies_elsewhere_is_told_by_its_whole_path(
     ((place, text),) = absolute(project)
     assert place == "/profiles/update/path"
     assert text.startswith(f"{folder}/")
+
+
+def test_what_a_test_of_one_s_own_said_too(project: Project) -> None:
+    project.workload("code", "one").file(
+        "suites/test_own.py", "def test_own(engine_pair): assert 0, __file__\n"
+    )
+    project.run("suites")
+    ((own,),) = (each["own_tests"] for each in project.report()["profiles"])
+    assert own["message"] == "AssertionError: suites/test_own.py"
+    assert absolute(project) == []
+
+
+def test_a_path_that_merely_holds_the_project_s_stays_whole(project: Project) -> None:
+    other = f"/mnt{project.folder}/model"
+    project.workload("code", "one").fake(on={"load": ["error", f"no file: {other}"]})
+    project.run("suites")
+    (profile,) = project.report()["profiles"]
+    assert profile["failure"].partition("\n")[0].endswith(f"no file: {other}")
+    assert profile["not_run"]["code"].endswith(f"no file: {other}")
