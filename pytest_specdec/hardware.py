@@ -185,7 +185,7 @@ def visible_gpus() -> tuple[Gpu, ...]:
     except ImportError:
         raise HardwareError(
             "GPUs cannot be looked for: nvidia-ml-py is not installed",
-            hint="pip install 'pytest-specdec[gpu]'",
+            hint="pip install nvidia-ml-py",
         ) from None
     try:
         pynvml.nvmlInit()

@@ -223,7 +223,7 @@ def test_a_gpu_that_does_not_answer(nvml: Nvml) -> None:
 
 def test_nvidia_ml_py_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(HardwareError, match=r"not installed\nhint: pip install 'pytest-specdec\["):
+    with pytest.raises(HardwareError, match=r"not installed\nhint: pip install nvidia-ml-py"):
         hardware_for(gpu_profile())
 
 
