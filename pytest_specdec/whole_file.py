@@ -35,6 +35,8 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
+            if target.exists():
+                os.fchmod(file.fileno(), target.stat().st_mode & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -46,6 +46,12 @@ def test_the_new_file_takes_the_name_when_it_is_whole(path: Path) -> None:
     assert names(path.parent) == ["file.json"]
 
 
+def test_who_may_read_the_old_file_may_read_the_new_one(path: Path) -> None:
+    path.chmod(0o600)
+    write(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_first_file(tmp_path: Path) -> None:
     write(tmp_path / "file.json")
     assert (tmp_path / "file.json").read_text() == "new"
