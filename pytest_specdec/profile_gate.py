@@ -108,6 +108,7 @@ class ProfileGate:
                 level=self.profile.identity,
                 near_tie_nats=self.profile.tolerances.near_tie_nats,
                 is_against_speculation=self.profile.is_against_speculation,
+                is_of_two_vllms=self.profile.baseline_python is not None,
             )
             asked = Asked(self.pair, workload)
             witness = Witness(asked=asked, workload=workload, runs=runs, rules=rules)

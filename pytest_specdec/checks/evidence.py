@@ -23,11 +23,13 @@ class IdentityRules:
         level: `exact`, or `near-tie`.
         near_tie_nats: how much less likely a token may be and still be told apart by rounding.
         is_against_speculation: whether the baseline engine speculates too.
+        is_of_two_vllms: whether it has an interpreter of its own, and so perhaps another vLLM.
     """
 
     level: Identity = "exact"
     near_tie_nats: float = Tolerances().near_tie_nats
     is_against_speculation: bool = False
+    is_of_two_vllms: bool = False
 
     def is_near(self, gap_nats: float) -> bool:
         """Whether a gap is at most what rounding may decide."""

@@ -53,6 +53,11 @@ HINTS_AGAINST_SPECULATION: Mapping[Kind, str] = {
     ),
 }
 """Where both engines speculate."""
+HINTS_OF_TWO_VLLMS: Mapping[Kind, str] = {
+    **HINTS,
+    "divergence": HINTS_AGAINST_SPECULATION["divergence"],
+}
+"""Where one of them does, and another vLLM may be what changed the answer."""
 UNASKED = (
     "greedy speculation must not change a token; the baseline engine's log says why it failed, and "
     "if it did not, the token is the last of `max_model_len`, which is not scored: lower "
@@ -104,8 +109,7 @@ def triage(
         elif kind == "divergence":
             # A token likelier than the baseline's own one by far is not held against speculation.
             kind = "near tie"
-    hints = HINTS_AGAINST_SPECULATION if rules.is_against_speculation else HINTS
-    hint: str | None = hints[kind]
+    hint: str | None = _hints(rules)[kind]
     if is_accepted:
         hint = None
     elif evidence is None:
@@ -121,6 +125,12 @@ def triage(
         hint = None if is_accepted else UNRECORDED
     finding = Finding(kind=kind, prompt_id=prompt.id, facts=tuple(facts), hint=hint)
     return Triage(finding=finding, is_accepted=is_accepted)
+
+
+def _hints(rules: IdentityRules) -> Mapping[Kind, str]:
+    if rules.is_against_speculation:
+        return HINTS_AGAINST_SPECULATION
+    return HINTS_OF_TWO_VLLMS if rules.is_of_two_vllms else HINTS
 
 
 def _kind(

@@ -109,7 +109,11 @@ def test_a_plain_baseline_engine_is_no_reference(project: Project) -> None:
     assert "no stored baseline" in result.message("speedup")
 
 
-def test_a_divergence_does_not_blame_speculation(upgrade: Project) -> None:
+@pytest.mark.parametrize("baseline", [OLD, {"python": "old/python"}])
+def test_a_divergence_does_not_blame_speculation(
+    upgrade: Project, baseline: dict[str, Any]
+) -> None:
+    upgrade.profile(**GATED, baseline=baseline)
     result = gate(upgrade.fake(speculative={"diverge": {"prompt": "abc", "at": 3}}))
     lines = result.message("identical[one]").splitlines()
     assert lines[0] == "divergence: `one`"
