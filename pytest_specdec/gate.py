@@ -95,7 +95,7 @@ def _recorder(options: Options, profile: Profile, hardware: Hardware) -> Recorde
 
 def _chosen(options: Options, profiles: Profiles) -> list[Profile]:
     if not options.profile_names:
-        return [profiles.default_for("gpu" if options.is_gpu else "cpu")]
+        return profiles.defaults_for("gpu" if options.is_gpu else "cpu")
     chosen = [profiles.chosen(name) for name in options.profile_names]
     for profile in chosen:
         if options.is_gpu and profile.device != "gpu":

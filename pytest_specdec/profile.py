@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -293,12 +293,12 @@ class Profiles:
     Attributes:
         path: the file.
         profiles: by name, in file order.
-        default: name of the profile used on each device when none is chosen.
+        default: names of the profiles used on each device when none is chosen, at least one.
     """
 
     path: Path
     profiles: Mapping[str, Profile]
-    default: Mapping[str, str]
+    default: Mapping[str, tuple[str, ...]]
 
     def chosen(self, name: str) -> Profile:
         """The profile of that name. Raises ConfigError with a suggestion."""
@@ -309,13 +309,17 @@ class Profiles:
             )
         return self.profiles[name]
 
-    def default_for(self, device: Device) -> Profile:
-        """The device's default: the one named in `[default]`, else its first in the file."""
+    def defaults_for(self, device: Device) -> list[Profile]:
+        """The device's defaults: those named in `[default]`, else its first in the file.
+
+        Raises:
+            ConfigError: there is no profile for it.
+        """
         if device in self.default:
-            return self.chosen(self.default[device])
+            return [self.profiles[name] for name in self.default[device]]
         for profile in self.profiles.values():
             if profile.device == device:
-                return profile
+                return [profile]
         raise ConfigError(
             f"`{self.path.name}` has no profile for device: {device}",
             hint=f'add a `[profiles.NAME]` table with `device = "{device}"`',
@@ -350,18 +354,31 @@ def read_profiles(path: Path) -> Profiles:
     return Profiles(path=path, profiles=profiles, default=default)
 
 
-def _default(place: Place, value: Any, profiles: Mapping[str, Profile]) -> Mapping[str, str]:
+def _default(
+    place: Place, value: Any, profiles: Mapping[str, Profile]
+) -> Mapping[str, tuple[str, ...]]:
     table = place.table(value)
     place.refuse_unknown(table, get_args(Device))
-    for device, name in table.items():
+    return {
+        device: tuple(_names(place.at(device), named, device, profiles))
+        for device, named in table.items()
+    }
+
+
+def _names(place: Place, value: Any, device: str, profiles: Mapping[str, Profile]) -> Iterator[str]:
+    """One name, or a list of them."""
+    names = value if isinstance(value, list) else [value]
+    if not names:
+        raise place.error("names no profile", hint="name one, or leave the key out")
+    for at, name in enumerate(names):
         if not isinstance(name, str) or name not in profiles:
             hint = did_you_mean(str(name), profiles)
-            raise place.at(device).error(f"is no profile of this file: {name!r}", hint=hint)
+            raise place.error(f"is no profile of this file: {name!r}", hint=hint)
         if profiles[name].device != device:
-            raise place.at(device).error(
-                f"names `{name}`, a profile for device: {profiles[name].device}"
-            )
-    return table
+            raise place.error(f"names `{name}`, a profile for device: {profiles[name].device}")
+        if name in names[:at]:
+            raise place.error(f"names one twice: {name}")
+        yield name
 
 
 def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:

@@ -276,7 +276,13 @@ def test_the_digest_is_of_what_the_engines_are_told(
             for key, reason in RESERVED_ENGINE_ARGS.items()
         ),
         ("[default]\ncpu = 'smal'", "`default.cpu` is no profile of this file: 'smal'\nhint: did"),
-        ("[default]\ncpu = ['small']", "`default.cpu` is no profile of this file: ['small']"),
+        (
+            "[default]\ncpu = ['smal']",
+            "`default.cpu` is no profile of this file: 'smal'\nhint: did",
+        ),
+        ("[default]\ncpu = []", "`default.cpu` names no profile\nhint: name one, or leave"),
+        ("[default]\ncpu = ['small', 'small']", "`default.cpu` names one twice: small"),
+        ("[default]\ncpu = 3", "`default.cpu` is no profile of this file: 3"),
         ("[default]\ngpu = 'small'", "`default.gpu` names `small`, a profile for device: cpu"),
         ("[default]\ntpu = 'small'", "`default.tpu` is not a known key"),
         ("[default]\n[profile]", "`profile` is not a known key\nhint: did you mean `profiles`?"),
@@ -362,16 +368,24 @@ def test_profiles_are_chosen_by_name(tmp_path: Path) -> None:
         profiles.chosen("bog")
 
 
-def test_the_default_is_the_one_named_or_the_first(tmp_path: Path) -> None:
-    second = SMALL.replace("small", "second")
-    assert read(tmp_path, SMALL + second).default_for("cpu").name == "small"
-    named = read(tmp_path, SMALL + second + '[default]\ncpu = "second"')
-    assert named.default_for("cpu").name == "second"
+@pytest.mark.parametrize(
+    ("named", "chosen"),
+    [
+        ("", ["small"]),
+        ('[default]\ncpu = "second"', ["second"]),
+        ('[default]\ncpu = ["second", "small"]', ["second", "small"]),
+    ],
+)
+def test_the_defaults_are_those_named_or_the_first(
+    tmp_path: Path, named: str, chosen: list[str]
+) -> None:
+    profiles = read(tmp_path, SMALL + SMALL.replace("small", "second") + named)
+    assert [each.name for each in profiles.defaults_for("cpu")] == chosen
     with pytest.raises(ConfigError, match=r'has no profile for device: gpu\nhint: .*`device = "gp'):
-        named.default_for("gpu")
+        profiles.defaults_for("gpu")
 
 
 def test_this_repository_s_own_profiles_are_read() -> None:
     profiles = read_profiles(ROOT / "specdec.toml")
-    assert profiles.default_for("cpu").draft_model is None
-    assert profiles.default_for("gpu").requires.compute_capability == ("10.x", "12.x")
+    assert profiles.defaults_for("cpu")[0].draft_model is None
+    assert profiles.defaults_for("gpu")[0].requires.compute_capability == ("10.x", "12.x")

@@ -79,7 +79,7 @@ def reference() -> str:
         "",
         "## `specdec.toml`",
         "",
-        "`[default]` names the profile used when none is chosen: `cpu = NAME`, `gpu = NAME`.",
+        "`[default]` names the profiles used when none is chosen: `cpu = NAME` or a list of them.",
         "",
     ]
     for title, cls in (

@@ -88,7 +88,7 @@ def is_recorded(workloads: Sequence[str], *, version: str, root: Path = ROOT) ->
     Raises:
         SpecdecError: a workload, a profile or a stored baseline cannot be read.
     """
-    profile = read_profiles(root / "specdec.toml").default_for("cpu")
+    profile = read_profiles(root / "specdec.toml").defaults_for("cpu")[0]
     stored = BaselineStore(root / BASELINES).load(hardware_for(profile).key, profile.name)
     if stored is None:
         return False

@@ -284,7 +284,7 @@ def test_a_tiny_project_is_read_as_it_is_meant(tmp_path: Path) -> None:
         profiles=demonstration.TINY_PROFILE,
     )
 
-    profile = read_profiles(project / "specdec.toml").default_for("cpu")
+    profile = read_profiles(project / "specdec.toml").defaults_for("cpu")[0]
     found = {each.name: each for each in map(read_workload, (project / "suites").iterdir())}
 
     assert (profile.name, profile.num_blocks) == ("tiny", 1)
