@@ -276,7 +276,9 @@ class Project:
         """What all engines were told so far."""
         if not self.log.exists():
             return []
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        # An engine may be writing its last line at this moment.
+        whole, _, _ = self.log.read_text().rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def living_engines(self) -> list[int]:
         """Process ids of engines, or of what they started, that still run."""
