@@ -174,7 +174,7 @@ def measure_gate(
         {Path(path).stem: shortened(ROOT / path, num_prompts) for path in paths},
         profiles=(ROOT / "specdec.toml").read_text(encoding="utf-8"),
     )
-    profile = read_profiles(project / "specdec.toml").default_for("cpu")
+    profile = read_profiles(project / "specdec.toml").defaults_for("cpu")[0]
     workloads = [read_workload(path) for path in sorted((project / "suites").iterdir())]
     plan = folder / "plan.json"
     plan.write_text(json.dumps(plan_of(profile, workloads)), encoding="utf-8")
