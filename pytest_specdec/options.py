@@ -81,6 +81,8 @@ class Options:
 
     @classmethod
     def from_pytest_config(cls, config: pytest.Config) -> Options:
+        from pytest_specdec.profile import interpreter
+
         root = config.rootpath
 
         def setting(option: str, ini: str) -> str:
@@ -93,7 +95,7 @@ class Options:
             update=config.getoption("update_baselines"),
             update_in_ci=config.getoption("update_baselines_in_ci"),
             profile_names=tuple(dict.fromkeys(config.getoption("specdec_profile_option") or ())),
-            python=_interpreter(setting("specdec_python_option", "specdec_python"), root),
+            python=interpreter(setting("specdec_python_option", "specdec_python"), root),
             config_file=root / str(config.getini("specdec_config")),
             suite_folders=tuple(root / each for each in config.getini("specdec_suites")),
             baselines_folder=root / setting("specdec_baselines_option", "specdec_baselines"),
@@ -229,10 +231,3 @@ def _inconclusive_ini(value: str) -> Any:
         return _inconclusive(value) if value else None
     except argparse.ArgumentTypeError as error:
         raise pytest.UsageError(f"ini setting `specdec_inconclusive`: {error}") from None
-
-
-def _interpreter(named: str, root: Path) -> Path:
-    """A path relative to rootdir; a bare name is looked up on PATH when it is started. Links are
-    kept as they are: a virtual environment's interpreter is one."""
-    path = Path(named).expanduser()
-    return root / path if "/" in named else path

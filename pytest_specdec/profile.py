@@ -258,8 +258,7 @@ class Profile:
         """
         if self.baseline is None or self.baseline.python is None:
             return None
-        path = Path(self.baseline.python).expanduser()
-        return self.root / path if "/" in self.baseline.python else path
+        return interpreter(self.baseline.python, self.root)
 
     @property
     def num_gpus(self) -> int:
@@ -324,6 +323,13 @@ class Profiles:
             f"`{self.path.name}` has no profile for device: {device}",
             hint=f'add a `[profiles.NAME]` table with `device = "{device}"`',
         )
+
+
+def interpreter(named: str, root: Path) -> Path:
+    """A path relative to `root`; a bare name is looked up on PATH when it is started. Links are
+    kept as they are: a virtual environment's interpreter is one."""
+    path = Path(named).expanduser()
+    return root / path if "/" in named else path
 
 
 def read_profiles(path: Path) -> Profiles:

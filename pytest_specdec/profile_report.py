@@ -76,7 +76,7 @@ def told_from(report: ProfileReport, root: Path) -> ProfileReport:
     """With the paths that it tells from the project's folder, where they lie in it: it may be
     published, and compared with one of another machine."""
 
-    # Where it begins a path: `/work/` is a part of `/home/me/work/`, too.
+    # Where it begins a path: one folder's path may be the end of another one's, too.
     beginning = re.compile(rf"(?<![\w./~-]){re.escape(str(root))}/")
 
     def short(text: str) -> str:

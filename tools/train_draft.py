@@ -13,7 +13,9 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 if not __package__:  # run by path
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -41,7 +43,7 @@ def collect(path: Path, wanted: int) -> None:
         raise BuildError("the target did not answer", hint="its last lines are above; run it again")
 
 
-def pack(weights: dict[str, object], path: Path) -> None:
+def pack(weights: Mapping[str, Any], path: Path) -> None:
     """Writes the draft's own weights in bfloat16.
 
     Raises:
@@ -51,9 +53,7 @@ def pack(weights: dict[str, object], path: Path) -> None:
     from safetensors.torch import save_file
 
     small = {
-        name: tensor.detach().to(torch.bfloat16).contiguous()
-        for name, tensor in weights.items()
-        if isinstance(tensor, torch.Tensor)
+        name: tensor.detach().to(torch.bfloat16).contiguous() for name, tensor in weights.items()
     }
     num_bytes = sum(tensor.numel() * 2 for tensor in small.values())
     if num_bytes > MAX_BYTES:
