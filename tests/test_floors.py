@@ -15,7 +15,7 @@ import pytest_specdec
 PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
-    "request_fields sql_tables table whole_file workload",
+    "request_fields sql_tables sweep table whole_file workload",
     1: "engines engines.asides engines.asked engines.loads engines.pair engines.passes "
     "engines.pipe engines.process engines.protocol engines.recorded engines.taken "
     "engines.worker_process hardware imports imports.aiperf imports.bench_json "
@@ -34,7 +34,7 @@ FLOORS = {
     "speedup trail witness",
     3: "assessment baseline_store baseline_update catalogue comparison e_process expected "
     "explain family floors judge_acceptance judge_distribution judge_speedup kinds looks "
-    "speedup_looks statistics stored_baseline tripwires verdict",
+    "speedup_looks statistics stored_baseline tripwires verdict worth_it",
     4: "report report.action_benchmark report.annotations report.benchmark_entries report.charts "
     "report.comparison report.divergences report.excerpt report.facts report.figures report.flat "
     "report.html report.json_file report.json_workload report.markdown report.measurements "

@@ -17,6 +17,7 @@ from pytest_specdec.profile import Profile
 from pytest_specdec.stored_baseline import StoredWorkload
 from pytest_specdec.verdict import Verdict
 from pytest_specdec.workload import Metric
+from pytest_specdec.worth_it import WorthIt
 
 STORED = "stored"
 KNOWN = "known defect"
@@ -142,6 +143,7 @@ class ProfileReport:
         not_run: why, by name, for each workload that tests asked for and that has no numbers.
         is_unused_failing: whether `unused` fails the build.
         own_tests: those of a user's own that need the profile, in the order they ran.
+        worth_it: what a session that asks whether speculation pays has found; `None` for others.
     """
 
     profile: Profile
@@ -159,6 +161,7 @@ class ProfileReport:
     not_run: Mapping[str, str] = field(default_factory=dict)
     is_unused_failing: bool = False
     own_tests: Sequence[OwnTest] = ()
+    worth_it: WorthIt | None = None
 
     @property
     def verdict(self) -> OverallVerdict:
