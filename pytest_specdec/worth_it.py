@@ -14,6 +14,8 @@ from pytest_specdec.sweep import Point
 
 Gain = Literal["gains", "loses", "undecided", "not identical", "unmeasured"]
 """What speculation does at one point."""
+WITH_A_GAIN: frozenset[Gain] = frozenset({"gains", "loses", "undecided"})
+"""Those whose gain may be compared: the answers are right and the work was equal."""
 Answer = Literal["worth it", "only for", "not worth it", "undecided"]
 """What it does for one workload, over all its points."""
 
@@ -60,10 +62,11 @@ class PointGain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """The number of requests in flight at which the gain falls through 1.
+    """The number of requests in flight at which the gain falls, or rises, through `min_gain`.
 
     Attributes:
-        value: between two measured loads on a logarithmic scale; `None` where it is not crossed.
+        value: between two measured loads on a logarithmic scale; `None` where it is not crossed,
+            or more than once.
         low, high: between which it lies; `None` where that end is beyond what was measured.
         text: in words, such as `about 11 (6 to over 16)` or `over 32`.
     """
