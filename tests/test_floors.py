@@ -17,8 +17,8 @@ FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
     "request_fields sql_tables sweep table whole_file workload",
     1: "engines engines.asides engines.asked engines.loads engines.pair engines.passes "
-    "engines.pipe engines.process engines.protocol engines.recorded engines.taken "
-    "engines.worker_process hardware imports imports.aiperf imports.bench_json "
+    "engines.pipe engines.process engines.protocol engines.recorded engines.step_costs "
+    "engines.taken engines.worker_process hardware imports imports.aiperf imports.bench_json "
     "imports.bench_sweep imports.bench_text imports.document imports.fields imports.formats "
     "imports.golden imports.guidellm imports.imported imports.log_windows "
     "imports.measurements imports.offline imports.per_request imports.prometheus "
@@ -34,6 +34,7 @@ FLOORS = {
     "speedup trail witness",
     3: "assessment baseline_store baseline_update catalogue comparison e_process expected "
     "explain family floors judge_acceptance judge_distribution judge_speedup kinds looks "
+    "best_way break_even expected_gain gains where_it_gains workload_answer "
     "speedup_looks statistics stored_baseline tripwires verdict worth_it",
     4: "report report.action_benchmark report.annotations report.benchmark_entries report.charts "
     "report.comparison report.divergences report.excerpt report.facts report.figures report.flat "
