@@ -22,6 +22,7 @@ def of_gains(
     return found
 
 
+near: Any = pytest.approx
 ROOT = 2**0.5
 
 
@@ -66,7 +67,7 @@ def test_words(gains: dict[int, float], width: float, text: str) -> None:
 def test_several_crossings_have_no_value_but_ends() -> None:
     found = of_gains({1: 2.0, 2: 0.5, 4: 2.0})
     assert found.value is None
-    assert (found.low, found.high) == (pytest.approx(2**0.5), pytest.approx(2**1.5))
+    assert (found.low, found.high) == (near(2**0.5), near(2**1.5))
 
 
 @pytest.mark.parametrize(
@@ -100,17 +101,17 @@ def test_the_low_end_is_the_first_place_where_it_may_have_ended() -> None:
 @pytest.mark.parametrize("gains", [{1: 2.0, 4: 0.5}, {1: 0.5, 4: 2.0}])
 def test_without_intervals_it_may_be_anywhere(gains: dict[int, float]) -> None:
     found = of_gains(gains, width=None)
-    assert (found.value, found.low, found.high) == (pytest.approx(2), None, None)
+    assert (found.value, found.low, found.high) == (near(2), None, None)
 
 
 def test_a_point_without_an_interval_bounds_by_its_neighbours() -> None:
     points = [gained(1, 2.0), gained(2, 1.1, width=None), gained(4, 0.5)]
     found = break_even(points, min_gain=1.0)
     assert found is not None
-    assert (found.low, found.high) == (pytest.approx(1), pytest.approx(4))
+    assert (found.low, found.high) == (near(1), near(4))
     rising = break_even([gained(1, 0.5), gained(2, 1.1, width=None), gained(4, 2.0)], min_gain=1.0)
     assert rising is not None
-    assert (rising.low, rising.high) == (pytest.approx(1), pytest.approx(4))
+    assert (rising.low, rising.high) == (near(1), near(4))
 
 
 def test_it_is_the_least_gain_that_is_crossed() -> None:

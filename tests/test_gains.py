@@ -17,6 +17,7 @@ from pytest_specdec.worth_it import Cost, EngineCost, Gain, PointGain
 from tests.gained import gained, point
 from tests.measured import counters, measurement, speedup
 
+near: Any = pytest.approx
 RANK: dict[Gain, int] = {"loses": 0, "undecided": 1, "gains": 2}
 MUST = {"sql": [1, 4]}
 
@@ -76,7 +77,7 @@ def test_loads_are_what_scatters_where_there_are_several() -> None:
 
 def test_one_pair_has_no_interval() -> None:
     found = of_values(2.0)
-    assert (found.gain, found.low, found.high) == (pytest.approx(2.0), None, None)
+    assert (found.gain, found.low, found.high) == (near(2.0), None, None)
     assert found.reason.startswith("one pair of passes shows no scatter: ")
 
 
@@ -96,9 +97,9 @@ def test_figures() -> None:
         mean_acceptance_length=3.0,
         tokens_per_step_ratio=2.4,
         step_cost_ratio=1.5,
-        gain=pytest.approx(1.6),
-        low=pytest.approx(1.6),
-        high=pytest.approx(1.6),
+        gain=near(1.6),
+        low=near(1.6),
+        high=near(1.6),
         ttft_ratio=1.2,
         tpot_ratio=0.5,
     )
