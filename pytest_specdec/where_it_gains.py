@@ -25,13 +25,11 @@ class Condition:
     Attributes:
         kind: `up to` the last of `values`, `between` the first and the last, or `one of` them.
         values: in rising order.
-        has_less: whether less than the first of them was measured.
     """
 
     axis: Axis
     kind: Literal["up to", "between", "one of"]
     values: tuple[float, ...]
-    has_less: bool
 
     def holds(self, point: Point) -> bool:
         return self.allows(getattr(point, self.axis))
@@ -43,14 +41,9 @@ class Condition:
             return self.values[0] <= value <= self.values[-1]
         return value in self.values
 
-    @property
-    def is_single(self) -> bool:
-        """Whether it names one value: up to the least is that one."""
-        return len(self.values) == 1 and not (self.kind == "up to" and self.has_less)
-
     def __str__(self) -> str:
         told = [f"{value:g}" for value in self.values]
-        if self.is_single:
+        if len(self.values) == 1:
             amount = told[0]
         elif self.kind == "up to":
             amount = f"up to {told[-1]}"
@@ -71,7 +64,7 @@ _WORDS: Mapping[Axis, Callable[[Condition, str], str]] = {
     "in_flight": lambda _, amount: f"{amount} in flight",
     "context_tokens": _context,
     "temperature": lambda condition, amount: (
-        f"temperature{'' if condition.is_single else 's'} {amount}"
+        f"temperature{'s' if len(condition.values) > 1 else ''} {amount}"
     ),
 }
 
@@ -142,17 +135,12 @@ def _conditions(
     values = {getattr(point, axis) for point in gaining}
     measured = values | {getattr(point, axis) for point in losing}
     if None not in measured and len(measured) > 1:
-        yield from _kinds(axis, values, measured)
+        yield from _kinds(axis, values)
 
 
-def _kinds(axis: Axis, values: set[float], measured: set[float]) -> Iterator[Condition]:
+def _kinds(axis: Axis, values: set[float]) -> Iterator[Condition]:
     for kind in ("up to", "between", "one of"):
-        yield Condition(
-            axis=axis,
-            kind=kind,
-            values=tuple(sorted(values)),
-            has_less=min(measured) < min(values),
-        )
+        yield Condition(axis=axis, kind=kind, values=tuple(sorted(values)))
 
 
 def _difficulty(region: Region) -> tuple[int, int, list[int]]:
@@ -186,7 +174,7 @@ def _only(axis: Axis, values: set[float], measured: set[float]) -> Condition:
     """The simplest condition that holds for these of the measured values alone."""
     return next(
         condition
-        for condition in _kinds(axis, values, measured)
+        for condition in _kinds(axis, values)
         if {value for value in measured if condition.allows(value)} == values
     )
 
