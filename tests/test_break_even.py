@@ -98,6 +98,21 @@ def test_the_low_end_is_the_first_place_where_it_may_have_ended() -> None:
     assert 4 < found.value < 8
 
 
+def test_the_high_end_is_the_last_place_where_it_may_have_ended() -> None:
+    points = [
+        gained(1, 2.0, width=1.01),
+        gained(2, 0.5, width=1.01),
+        gained(4, 0.9, width=1.5),  # may be above 1, and the one before is not
+        gained(8, 0.5, width=1.01),
+    ]
+    found = break_even(points, min_gain=1.0)
+    assert found is not None
+    assert found.value is not None
+    assert 1 < found.value < 2
+    assert found.high is not None
+    assert 4 < found.high < 8
+
+
 @pytest.mark.parametrize("gains", [{1: 2.0, 4: 0.5}, {1: 0.5, 4: 2.0}])
 def test_without_intervals_it_may_be_anywhere(gains: dict[int, float]) -> None:
     found = of_gains(gains, width=None)

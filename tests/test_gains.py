@@ -178,6 +178,14 @@ def made_of(tokens: float, cost: float) -> Speedup:
             id="step cost",
         ),
         pytest.param(
+            measurement(
+                drafts=counters(18, num_drafts=60, num_draft_tokens=60), speedup=made_of(1.3, 1.45)
+            ),
+            1,
+            "30% of draft tokens accepted: 1.3 tokens a step for 1.45 times its cost",
+            id="acceptance, by little",
+        ),
+        pytest.param(
             measurement(drafts=None, speedup=made_of(1.1, 1.5)),
             4,
             "1.1 tokens a step for 1.5 times its cost",
