@@ -97,3 +97,10 @@ def test_told_apart_by_the_interval_of_the_difference(lead: float, is_told_apart
     """The root of two times 4.9% is 7%: less than where the two intervals part, at 10%."""
     points = [gained(1, 1.0, width=1.05), gained(1, lead, width=1.05, changes=K1)]
     assert ("not told apart" not in best_way(points)[1][0]) == is_told_apart
+
+
+def test_several_points_tell_apart_what_one_does_not() -> None:
+    own = [gained(load, 1.0, width=1.05) for load in (1, 4)]
+    other = [gained(load, 1.06, width=1.05, changes=K1) for load in (1, 4)]
+    assert "not told apart" in best_way([own[0], other[0]])[1][0]
+    assert "not told apart" not in best_way([*own, *other])[1][0]
