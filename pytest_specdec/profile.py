@@ -43,6 +43,9 @@ RESERVED_ENGINE_ARGS = {
     "stream_interval": "the gate needs a chunk for each step, to count its tokens",
 }
 
+# vLLM's switch to kernels whose results do not depend on what else is in the batch.
+BATCH_INVARIANT = "VLLM_BATCH_INVARIANT"
+
 
 def _share(default: float, text: str) -> Any:
     return field(default=default, metadata={"help": text, "min": 0.0, "max": 1.0})
@@ -261,6 +264,11 @@ class Profile:
         return interpreter(self.baseline.python, self.root)
 
     @property
+    def is_batch_invariant(self) -> bool:
+        """Whether its engines have kernels for repeatable results, which are slower than others."""
+        return self.env.get(BATCH_INVARIANT, "0") not in {"", "0"}
+
+    @property
     def num_gpus(self) -> int:
         """GPUs that its engines take: those it requires, or those that it spreads a model over."""
         spread = self.engine_args.get("tensor_parallel_size", 1)
@@ -401,6 +409,12 @@ def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:
             .error(
                 "cannot be set here", hint="set it for pytest, which shares out the GPUs it shows"
             )
+        )
+    if profile.is_batch_invariant and "speedup" in profile.gated:
+        raise place.at("gated").error(
+            f"holds `speedup`, but `env` sets {BATCH_INVARIANT}: {profile.env[BATCH_INVARIANT]}",
+            hint="its kernels are not those that are served with; time them in a profile without "
+            'it, and set `gated = ["acceptance"]` here',
         )
     _check_speculative_config(place.at("speculative_config"), profile.speculative_config)
     if profile.baseline is not None:
