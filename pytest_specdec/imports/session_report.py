@@ -15,7 +15,7 @@ from pytest_specdec.imports.document import Document
 from pytest_specdec.imports.fields import Fields
 from pytest_specdec.imports.imported import ImportedMeasurement, Latency, completed, counted
 
-SCHEMA_VERSIONS = (1, 2, 3)  # what is read here is the same in all
+SCHEMA_VERSIONS = (1, 2, 3, 4)  # what is read here is the same in all
 
 
 def fits(document: Document) -> bool:

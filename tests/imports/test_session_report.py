@@ -39,7 +39,7 @@ def test_workloads() -> None:
     assert (run.ttft.median_ms, run.tpot.median_ms, run.speedup) == (5.0, 2.0, None)
 
 
-@pytest.mark.parametrize("version", [1, 2, SCHEMA_VERSION])
+@pytest.mark.parametrize("version", [1, 2, 3, SCHEMA_VERSION])
 def test_versions(version: int) -> None:
     assert read_all(of_json({**report(), "schema_version": version}))
 
@@ -60,7 +60,7 @@ def test_drafts_that_nobody_counted_and_none() -> None:
 @pytest.mark.parametrize(
     ("data", "fact"),
     [
-        ({**report(), "schema_version": 4}, "`schema_version` is 4, and known here: 1, 2, 3"),
+        ({**report(), "schema_version": 5}, "`schema_version` is 5, and known here: 1, 2, 3, 4"),
         ({"schema_version": 1, "profiles": []}, "holds no workload"),
         ({"schema_version": 1, "profiles": [3]}, "`profiles`, 1 is not a table: 3"),
         (of_workload(speedup={"loads": [["x"]]}), "`loads` are no lists of numbers"),
