@@ -46,7 +46,9 @@ def test_a_session_that_did_not_ask_says_nothing_of_it() -> None:
     assert TITLE not in of(None)
 
 
-@pytest.mark.parametrize("worth_it", [sweep(), with_nothing(), EMPTY, all_of(HOSTILE, range(1, 61))])
+@pytest.mark.parametrize(
+    "worth_it", [sweep(), with_nothing(), EMPTY, all_of(HOSTILE, range(1, 61))]
+)
 def test_text_is_text_and_tables_are_whole(worth_it: WorthIt) -> None:
     text = of(worth_it)
     rendered = Rendered(text)
