@@ -121,5 +121,6 @@ def test_reasons_why_speculation_is_not_worth_it_tell_them_so_too() -> None:
     asked = profile_report(worth_it=all_of(why))
     told = told_from(asked, Path("/work/project")).worth_it
     assert told is not None
-    reasons = {*(each.reason for each in (*told.points, *told.answers)), *told.unmet}
+    reasons = {each.reason for each in told.points} | {each.reason for each in told.answers}
+    reasons |= {*told.unmet}
     assert reasons == {"the engine's log is .specdec/logs/a.log"}

@@ -59,6 +59,8 @@ def test_ways_to_speculate_stand_in_order_of_their_drafts_and_the_best_is_marked
         )
     )
     start = lines.index("") + 1
+    # Of the profile itself alone: two lines of titles, a row each, and the empty line.
+    assert [line.split()[0] for line in lines[2 : start - 1]] == ["sql", "story"]
     rows = [line.split("  ") for line in lines[start : lines.index("", start)]][-3:]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     assert [row[:3] for row in cells] == [
@@ -69,6 +71,11 @@ def test_ways_to_speculate_stand_in_order_of_their_drafts_and_the_best_is_marked
     assert [row[-1] for row in cells] == ["yes", "-", "-"]
     assert cells[1][-3:-1] == ["4.00 (-50%)", "2.50 (-20%)"]
     assert "best: num_speculative_tokens 1" in lines[-1]
+
+
+def test_a_gain_that_was_expected_to_be_none_has_no_distance() -> None:
+    lines = worth_it_lines(of(gained(expected=0.0)))
+    assert lines[-2].split()[-1] == "0.00"
 
 
 def test_the_profile_s_own_way_may_be_the_best() -> None:
