@@ -11,7 +11,7 @@ import pytest
 
 from pytest_specdec.profile_report import told_from
 from tests.fake_engine.project import FAST, Project
-from tests.gained import all_of
+from tests.measured_gains import all_of
 from tests.report.reported import profile_report
 
 

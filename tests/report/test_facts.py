@@ -9,7 +9,7 @@ import pytest
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.facts import OverallVerdict, overall
 from pytest_specdec.worth_it import WorthIt
-from tests.gained import EMPTY, gained
+from tests.measured_gains import EMPTY, gained
 from tests.report.reported import FINDING, own_test, profile_report, workload_report
 
 DEFECT = KnownDefect(check="json", workload="sql", versions="<1", reason="why")

@@ -7,7 +7,7 @@ import pytest
 from pytest_specdec.report.json_file import report_data
 from pytest_specdec.report.markdown import MAX_BYTES, markdown
 from pytest_specdec.worth_it import WorthIt
-from tests.gained import EMPTY, all_of, answered, cost, gained, sweep, with_nothing
+from tests.measured_gains import EMPTY, all_of, answered, cost, gained, sweep, with_nothing
 from tests.report.hostile import HOSTILE
 from tests.report.reported import profile_report
 from tests.report.test_markdown import ELEMENTS, Rendered

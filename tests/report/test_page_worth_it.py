@@ -11,7 +11,7 @@ from pytest_specdec.report.json_file import report_data
 from pytest_specdec.report.json_worth_it import worth_it_data
 from pytest_specdec.report.page_worth_it import Plot, worth_it_view
 from pytest_specdec.worth_it import BreakEven, PointGain, WorthIt
-from tests.gained import EMPTY, all_of, answered, cost, gained, sweep, with_nothing
+from tests.measured_gains import EMPTY, all_of, answered, cost, gained, sweep, with_nothing
 from tests.report import test_html
 from tests.report.hostile import HOSTILE
 from tests.report.reported import profile_report, workload_report

@@ -20,7 +20,7 @@ from pytest_specdec.report.properties import (
 )
 from pytest_specdec.workload import METRICS, Metric
 from tests.docs.test_reference import rows
-from tests.gained import gained, with_nothing
+from tests.measured_gains import gained, with_nothing
 from tests.measured import speedup
 from tests.report.reported import profile_report, workload_report
 

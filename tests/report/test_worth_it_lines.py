@@ -9,7 +9,7 @@ import pytest
 from pytest_specdec.report.summary import summary_lines
 from pytest_specdec.report.worth_it_lines import WIDTH, worth_it_lines
 from pytest_specdec.worth_it import BreakEven, Cost, EngineCost, WorthIt
-from tests.gained import EMPTY, all_of, answered, cost, gained, sweep, with_nothing
+from tests.measured_gains import EMPTY, all_of, answered, cost, gained, sweep, with_nothing
 from tests.report.hostile import HOSTILE
 from tests.report.reported import profile_report, workload_report
 
