@@ -36,11 +36,13 @@ FLOORS = {
     "explain family floors judge_acceptance judge_distribution judge_speedup kinds looks "
     "best_way break_even expected_gain gains where_it_gains workload_answer "
     "speedup_looks statistics stored_baseline tripwires verdict worth_it",
-    4: "report report.action_benchmark report.annotations report.benchmark_entries report.charts "
-    "report.comparison report.divergences report.excerpt report.facts report.figures report.flat "
-    "report.html report.json_file report.json_workload report.markdown report.measurements "
-    "report.page report.page_workload report.properties report.property_names report.saved "
-    "report.summary report.told",
+    4: "report report.action_benchmark report.annotations report.benchmark_entries "
+    "report.charts report.charts_worth_it report.comparison report.divergences "
+    "report.excerpt report.facts report.figures report.flat report.html report.json_file "
+    "report.json_workload report.json_worth_it report.markdown report.markdown_parts "
+    "report.markdown_worth_it report.measurements report.page report.page_workload "
+    "report.page_worth_it report.properties report.property_names report.saved "
+    "report.summary report.told report.told_worth_it report.worth_it_lines",
     5: "benchmarks cli compare fixtures gate github header junit marked options own_tests plugin "
     "profile_gate profile_report profile_verdicts progress pytest_reports recorder report_command "
     "report_files scheduling session stored_entries stored_numbers suite workers",
