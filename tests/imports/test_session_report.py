@@ -11,8 +11,8 @@ import pytest
 from pytest_specdec.counters import DraftCounters
 from pytest_specdec.report.json_file import SCHEMA_VERSION, report_data, report_json
 from pytest_specdec.worth_it import WorthIt
-from tests.measured_gains import gained
 from tests.imports.reading import document, of_json, read_all, refused
+from tests.measured_gains import gained
 from tests.report.reported import profile_report, workload_report
 
 

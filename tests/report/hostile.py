@@ -8,9 +8,9 @@ from typing import Any
 from pytest_specdec.checks.finding import Finding
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.json_file import report_data
-from tests.measured_gains import all_of
 from tests.measured import counters, stored
 from tests.measured import prompt as counted
+from tests.measured_gains import all_of
 from tests.report.reported import FACTS, own_test, profile_report, update, workload_report
 from tests.said import generation, pair, prompt, walk
 

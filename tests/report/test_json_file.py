@@ -15,8 +15,8 @@ from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_data, report_json
 from pytest_specdec.report.saved import report_defect
 from pytest_specdec.worth_it import WorthIt
-from tests.measured_gains import EMPTY, all_of, sweep, with_nothing
 from tests.measured import speedup
+from tests.measured_gains import EMPTY, all_of, sweep, with_nothing
 from tests.report.hostile import HOSTILE
 from tests.report.reported import (
     FACTS,

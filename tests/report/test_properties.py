@@ -20,8 +20,8 @@ from pytest_specdec.report.properties import (
 )
 from pytest_specdec.workload import METRICS, Metric
 from tests.docs.test_reference import rows
-from tests.measured_gains import gained, with_nothing
 from tests.measured import speedup
+from tests.measured_gains import gained, with_nothing
 from tests.report.reported import profile_report, workload_report
 
 DEFECT = KnownDefect(check="speedup", workload="sql", versions=">=1", reason="slow")
