@@ -127,7 +127,19 @@ def test_a_draft_is_loaded_alone_in_the_speculative_engine_s_place(
     assert models(project) == ["model", "model+speculation", "draft"]
     pair.engine("speculative")
     assert models(project) == ["model", "model+speculation", "draft", "model+speculation"]
+    assert len(project.living_engines()) == 2
     assert pair.num_starts == {"baseline": 1, "speculative": 2}
+
+
+def test_a_pair_that_ends_ends_the_draft_too(
+    project: Project, start: Start, code: Workload
+) -> None:
+    with_draft(project)
+    pair = start(speculative_config=DRAFT)
+    pair.step_costs(code)
+    assert models(project) == ["model", "draft"]
+    pair.close()
+    assert project.engines_left_behind() == []
 
 
 def test_where_one_fits_one_is_loaded(project: Project, start: Start, code: Workload) -> None:
