@@ -25,6 +25,8 @@ from pytest_specdec.workload import Prompt, Workload
 
 NUM_TOKENS = 24
 NUM_BLOCKS = 3
+# How far from the median half of the figures may be, as a share of it.
+MAX_SCATTER = 0.2
 WITHOUT_MODEL = frozenset({"ngram", "[ngram]", "ngram_gpu", "suffix"})
 Step = Callable[[], float]
 """Milliseconds of one step, by a pass of its own."""
@@ -117,16 +119,31 @@ def ratio(first: Step, second: Step, *, takes_turns: bool = True) -> float:
 
     Args:
         takes_turns: whether passes alternate; otherwise the first one's all come before.
+
+    Raises:
+        NotMeasured: the passes scatter too widely.
     """
     if not takes_turns:
-        plain_ms = median(_after_one(first))
-        return median(_after_one(second)) / plain_ms
+        plain_ms = _steady(_after_one(first), "milliseconds")
+        return _steady(_after_one(second), "milliseconds") / plain_ms
     first(), second()  # kernels are compiled, and the prompts cached
     ratios = []
     for _ in range(NUM_BLOCKS):
         times = first(), second(), second(), first()
         ratios.append((times[1] + times[2]) / (times[0] + times[3]))
-    return median(ratios)
+    return _steady(ratios, "plain steps")
+
+
+def _steady(values: Sequence[float], unit: str) -> float:
+    """Their median, where most of them are near it: one disturbance counts for nothing, and many
+    leave no figure."""
+    middle = median(values)
+    if median(abs(each - middle) for each in values) > MAX_SCATTER * middle:
+        raise NotMeasured(
+            f"its passes scatter from {min(values):.3g} to {max(values):.3g} {unit}; other work "
+            "disturbs them"
+        )
+    return middle
 
 
 def _after_one(step: Step) -> list[float]:

@@ -15,7 +15,7 @@ from pytest_specdec.engines.cost import EngineCost
 from pytest_specdec.engines.costing import cost_of
 from pytest_specdec.engines.draft_alone import draft_profile
 from pytest_specdec.engines.protocol import Engine, EngineFacts
-from pytest_specdec.engines.step_costing import NUM_TOKENS, StepCosting, ratio
+from pytest_specdec.engines.step_costing import NUM_TOKENS, NotMeasured, StepCosting, ratio
 from pytest_specdec.engines.step_costs import StepCosts
 from pytest_specdec.errors import EngineDied, EngineStartError, RequestRefused
 from pytest_specdec.generation import Generation, Pass, Role
@@ -373,6 +373,13 @@ def test_one_pass_that_was_disturbed_does_not_count() -> None:
         return 100.0 if calls[0] == 4 else 1.0
 
     assert ratio(lambda: 2.0, step) == 0.5
+
+
+@pytest.mark.parametrize("takes_turns", [True, False])
+def test_passes_that_scatter_are_no_figure(takes_turns: bool) -> None:
+    times = iter([1.0, 1.0, 1.0, 2.0, 2.0, 5.0, 5.0])
+    with pytest.raises(NotMeasured, match=r"^its passes scatter from \S+ to \S+ .*; other work"):
+        ratio(lambda: 2.0, lambda: next(times), takes_turns=takes_turns)
 
 
 # The draft model's own profile
