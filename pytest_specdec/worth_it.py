@@ -10,8 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_specdec.engines.cost import Cost
+from pytest_specdec.engines.cost import Cost, EngineCost
 from pytest_specdec.sweep import Point
+
+__all__ = (
+    "WITH_A_GAIN",
+    "Answer",
+    "BreakEven",
+    "Cost",
+    "EngineCost",
+    "Gain",
+    "PointGain",
+    "WorkloadAnswer",
+    "WorthIt",
+)
 
 Gain = Literal["gains", "loses", "undecided", "not identical", "unmeasured"]
 """What speculation does at one point."""
