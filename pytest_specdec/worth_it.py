@@ -10,7 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_specdec.engines.cost import Cost, EngineCost
 from pytest_specdec.sweep import Point
+
+__all__ = (
+    "WITH_A_GAIN",
+    "Answer",
+    "BreakEven",
+    "Cost",
+    "EngineCost",
+    "Gain",
+    "PointGain",
+    "WorkloadAnswer",
+    "WorthIt",
+)
 
 Gain = Literal["gains", "loses", "undecided", "not identical", "unmeasured"]
 """What speculation does at one point."""
@@ -95,38 +108,6 @@ class WorkloadAnswer:
     reason: str
     break_even: Mapping[int | None, BreakEven] = field(default_factory=dict)
     best: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineCost:
-    """What one engine takes; `None` for what could not be had.
-
-    Attributes:
-        load_s: seconds from its arguments to a loaded engine.
-        weights_bytes: of all weights that its process holds, the draft's among them.
-        kv_cache_blocks: blocks of KV cache that it has for requests.
-        kv_cache_tokens: tokens that these hold.
-        peak_memory_bytes: of its processes on the CPU, or of what they hold of the GPU.
-    """
-
-    load_s: float | None = None
-    weights_bytes: int | None = None
-    kv_cache_blocks: int | None = None
-    kv_cache_tokens: int | None = None
-    peak_memory_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What speculation takes, beside what the baseline engine takes.
-
-    Attributes:
-        draft_weights_bytes: of the draft model's own files; `None` for methods without one.
-    """
-
-    baseline: EngineCost
-    speculative: EngineCost
-    draft_weights_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,14 +16,15 @@ PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
     "request_fields sql_tables sweep table whole_file workload",
-    1: "engines engines.asides engines.asked engines.loads engines.pair engines.passes "
-    "engines.pipe engines.process engines.protocol engines.recorded engines.step_costs "
-    "engines.taken engines.worker_process hardware imports imports.aiperf imports.bench_json "
+    1: "engines engines.asides engines.asked engines.cost engines.costing engines.draft_alone "
+    "engines.loads engines.pair engines.passes engines.peak_memory engines.pipe engines.process "
+    "engines.protocol engines.recorded engines.step_costing engines.step_costs engines.taken "
+    "engines.worker_process hardware imports imports.aiperf imports.bench_json "
     "imports.bench_sweep imports.bench_text imports.document imports.fields imports.formats "
     "imports.golden imports.guidellm imports.imported imports.log_windows "
     "imports.measurements imports.offline imports.per_request imports.prometheus "
     "imports.scrape imports.server_log imports.session_report known_defects leases "
-    "model_files observer profile recording recording_file recording_lines",
+    "model_files model_fit model_weights observer profile recording recording_file recording_lines",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
     "checks.evidence checks.finding checks.honoured checks.honoured_content "

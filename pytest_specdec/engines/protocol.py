@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pytest_specdec.engines.cost import Cost
+from pytest_specdec.engines.step_costs import StepCosts
 from pytest_specdec.errors import SpecdecError
 from pytest_specdec.generation import Pass, Role, RunPair, TokenScore
 from pytest_specdec.workload import Prompt, Workload
@@ -135,6 +137,15 @@ class Pair(Protocol):
         self, workload: Workload, prompt_token_ids: Sequence[int], token_ids: Sequence[int]
     ) -> tuple[TokenScore, ...]:
         """Tokens of an answer under the baseline engine's own distribution."""
+        ...
+
+    def cost(self) -> Cost | None:
+        """What both engines took so far; `None` before they are loaded, and for a recording."""
+        ...
+
+    def step_costs(self, workload: Workload) -> StepCosts | None:
+        """What steps of drafting and verifying cost under a workload's load; measured once, and
+        `None` where that cannot be. The speculative engine may be ended for it."""
         ...
 
     def close(self) -> None:
