@@ -20,7 +20,7 @@ from typing import Any, Self
 import jinja2  # noqa: F401
 import jsonschema  # noqa: F401
 import pytest
-import scipy.optimize  # noqa: F401
+import scipy.optimize
 import scipy.special  # noqa: F401
 import sqlglot.optimizer  # noqa: F401
 
