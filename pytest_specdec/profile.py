@@ -336,8 +336,16 @@ class Profiles:
 def interpreter(named: str, root: Path) -> Path:
     """A path relative to `root`; a bare name is looked up on PATH when it is started. Links are
     kept as they are: a virtual environment's interpreter is one."""
-    path = Path(named).expanduser()
+    path = _home_expanded(named)
     return root / path if "/" in named else path
+
+
+def _home_expanded(named: str) -> Path:
+    """`Path.expanduser` fails where there is no such user; here the path is just not found."""
+    try:
+        return Path(named).expanduser()
+    except RuntimeError:
+        return Path(named)
 
 
 def read_profiles(path: Path) -> Profiles:
@@ -429,7 +437,7 @@ def _model(model: str, folder: Path) -> str:
     `org/name` may be either: it is a folder only if it is there. What begins with `.`, `/` or `~`
     can only be a folder.
     """
-    path = folder / Path(model).expanduser()
+    path = folder / _home_expanded(model)
     is_folder = model.startswith((".", "/", "~")) or path.is_dir()
     return str(path.resolve()) if is_folder else model
 
@@ -439,7 +447,7 @@ def _check_baseline(place: Place, baseline: BaselineEngine) -> None:
         raise place.error(
             "is empty", hint="set `python` or `speculative_config` in it, or leave it out"
         )
-    if baseline.python == "":
+    if baseline.python is not None and not baseline.python.strip():
         raise place.at("python").error("is empty", hint="leave it out to share an interpreter")
     if baseline.speculative_config is not None:
         _check_speculative_config(place.at("speculative_config"), baseline.speculative_config)
