@@ -1,6 +1,6 @@
 """Reading `sweep` of a workload's header, and putting records and temperatures into requests.
 
-    {"workload": {"sweep": {"in_flight": [1, 4], "context_tokens": [128, 512], "temperature": [0, 1]}}}
+    {"workload": {"sweep": {"in_flight": [1, 4], "context_tokens": [128], "temperature": [0, 1]}}}
 
 Floor 0: imports only its own floor.
 """

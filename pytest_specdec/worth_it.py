@@ -1,5 +1,5 @@
 """Whether speculation is worth it: for which work, behind how much context, under what load, and at
-what cost. Floor 3.
+what cost. Facts alone. Floor 0: imports only its own floor.
 
 [worth-it.md](../docs/concepts/worth-it.md) says how each answer is made.
 """

@@ -15,15 +15,15 @@ import pytest_specdec
 PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
-    "request_fields sql_tables sweep table whole_file workload",
+    "records request_fields sql_tables sweep sweep_reading table whole_file workload worth_it",
     1: "engines engines.asides engines.asked engines.loads engines.pair engines.passes "
-    "engines.pipe engines.process engines.protocol engines.recorded engines.taken "
-    "engines.worker_process hardware imports imports.aiperf imports.bench_json "
+    "engines.pipe engines.process engines.protocol engines.recorded engines.step_costs "
+    "engines.taken engines.worker_process hardware imports imports.aiperf imports.bench_json "
     "imports.bench_sweep imports.bench_text imports.document imports.fields imports.formats "
     "imports.golden imports.guidellm imports.imported imports.log_windows "
     "imports.measurements imports.offline imports.per_request imports.prometheus "
     "imports.scrape imports.server_log imports.session_report known_defects leases "
-    "model_files observer profile recording recording_file recording_lines",
+    "model_files observer profile recording recording_file recording_lines worth_it_settings",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
     "checks.evidence checks.finding checks.honoured checks.honoured_content "
@@ -34,7 +34,7 @@ FLOORS = {
     "speedup trail witness",
     3: "assessment baseline_store baseline_update catalogue comparison e_process expected "
     "explain family floors judge_acceptance judge_distribution judge_speedup kinds looks "
-    "speedup_looks statistics stored_baseline tripwires verdict worth_it",
+    "gains speedup_looks statistics stored_baseline tripwires verdict",
     4: "report report.action_benchmark report.annotations report.benchmark_entries report.charts "
     "report.comparison report.divergences report.excerpt report.facts report.figures report.flat "
     "report.html report.json_file report.json_workload report.markdown report.measurements "

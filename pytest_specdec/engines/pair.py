@@ -13,6 +13,7 @@ from pytest_specdec.engines.loads import Loads
 from pytest_specdec.engines.passes import Passes
 from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.engines.protocol import Engine, EngineFacts, IsDecided, Watch
+from pytest_specdec.engines.step_costs import StepCosts
 from pytest_specdec.errors import FATAL, EngineDied, EngineUnavailable, SpecdecError
 from pytest_specdec.generation import ROLES, Pass, Role, RunPair, TokenScore
 from pytest_specdec.leases import Lease
@@ -20,6 +21,7 @@ from pytest_specdec.model_files import check_folder, check_vocabulary
 from pytest_specdec.observer import Observer
 from pytest_specdec.profile import Profile
 from pytest_specdec.workload import Prompt, Workload
+from pytest_specdec.worth_it import Cost
 
 
 class EnginePair:
@@ -188,6 +190,14 @@ class EnginePair:
             SpecdecError: what kept the engine from scoring.
         """
         return self.engine("baseline").score(prompt_token_ids, token_ids)
+
+    def step_costs(self, workload: Workload) -> StepCosts | None:  # noqa: ARG002
+        """Not measured."""
+        return None
+
+    def cost(self) -> Cost | None:
+        """Not measured."""
+        return None
 
     def close(self) -> None:
         """Ends both engines and all they started, and gives their devices back."""

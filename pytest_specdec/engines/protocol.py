@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pytest_specdec.engines.step_costs import StepCosts
 from pytest_specdec.errors import SpecdecError
 from pytest_specdec.generation import Pass, Role, RunPair, TokenScore
 from pytest_specdec.workload import Prompt, Workload
+from pytest_specdec.worth_it import Cost
 
 Progress = Callable[[Mapping[str, int]], None]
 """Told `num_finished` requests and `num_output_tokens` while an engine generates."""
@@ -135,6 +137,16 @@ class Pair(Protocol):
         self, workload: Workload, prompt_token_ids: Sequence[int], token_ids: Sequence[int]
     ) -> tuple[TokenScore, ...]:
         """Tokens of an answer under the baseline engine's own distribution."""
+        ...
+
+    def step_costs(self, workload: Workload) -> StepCosts | None:
+        """What a draft and a verification cost at a workload's load; `None` where that cannot be
+        had."""
+        ...
+
+    def cost(self) -> Cost | None:
+        """What speculation takes beside what the baseline engine takes; `None` where that cannot be
+        had."""
         ...
 
     def close(self) -> None:

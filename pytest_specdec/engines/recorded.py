@@ -100,6 +100,12 @@ class RecordedPair:
     def close(self) -> None:
         """Nothing is to be ended."""
 
+    def step_costs(self, workload: Workload) -> None:
+        """Not recorded."""
+
+    def cost(self) -> None:
+        """Likewise."""
+
     def engine(self, role: Role) -> NoReturn:
         """There is none.
 
