@@ -151,6 +151,12 @@ class Workload:
         return self.name if self.point is None else self.name.removesuffix(f"@{self.point.name}")
 
     @property
+    def has_points(self) -> bool:
+        """Whether it is asked of it where speculation pays: it has a sweep, or a speedup that is
+        gated."""
+        return self.sweep is not None or "speedup" in self.gated
+
+    @property
     def points(self) -> tuple[Point, ...]:
         """All of its sweep; without one its own load alone."""
         return (self.sweep or Sweep()).points(concurrency=self.concurrency)

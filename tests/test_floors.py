@@ -40,8 +40,9 @@ FLOORS = {
     "report.html report.json_file report.json_workload report.markdown report.measurements "
     "report.page report.page_workload report.properties report.property_names report.saved "
     "report.summary report.told",
-    5: "benchmarks cli compare fixtures gate github header junit marked options own_tests plugin "
-    "profile_gate profile_report profile_verdicts progress pytest_reports recorder report_command "
+    5: "benchmarks cli compare fixtures gate gate_item github header junit marked options "
+    "own_tests plugin point_answers point_gate point_items point_report profile_gate "
+    "profile_report profile_verdicts progress pytest_reports recorder report_command "
     "report_files scheduling session stored_entries stored_numbers suite workers",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}

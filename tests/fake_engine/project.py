@@ -329,6 +329,14 @@ def _toml(value: Mapping[str, Any], *path: str) -> list[str]:
         if isinstance(each, Mapping) and each:
             lines += _toml(each, *here)
         else:
-            text = "{}" if isinstance(each, Mapping) else json.dumps(each)
-            lines.append(f"{'.'.join(here)} = {text}")
+            lines.append(f"{'.'.join(here)} = {_inline(each)}")
     return lines
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(key)} = {_inline(each)}" for key, each in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_inline, value))}]"
+    return json.dumps(value)
