@@ -30,7 +30,7 @@ class Expected:
     def defect(self, workload: Workload, subject: Subject) -> KnownDefect | None:
         """The defect that a check may show on this vLLM; `None` where there is none."""
         for each in self.defects:
-            if each.concerns(workload.name, *subject) and each.is_of(self.vllm_version):
+            if each.concerns(workload.base_name, *subject) and each.is_of(self.vllm_version):
                 return each
         return None
 

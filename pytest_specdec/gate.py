@@ -6,6 +6,8 @@ it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pytest_specdec.baseline_store import BaselineStore
 from pytest_specdec.engines.pair import EnginePair
 from pytest_specdec.engines.protocol import Pair, Watch
@@ -16,6 +18,7 @@ from pytest_specdec.kinds import KINDS
 from pytest_specdec.known_defects import check_known_names
 from pytest_specdec.leases import Lease
 from pytest_specdec.options import Options
+from pytest_specdec.point_gate import check_must_gain, measured
 from pytest_specdec.profile import Profile, Profiles, read_profiles
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.recorder import Recorder
@@ -25,14 +28,16 @@ from pytest_specdec.table import Place
 class Gate:
     """All profiles of one session.
 
+    Variants of a profile are among them where the session asks whether speculation pays.
+
     Args:
         options: what the session asks for.
         watch: told what the engines do.
         share: which of the GPUs to try first; workers of one session have different ones.
 
     Raises:
-        ConfigError: `specdec.toml` cannot be read, holds no such profile, or a known defect of a
-            check or a kind that there is not.
+        ConfigError: `specdec.toml` cannot be read, holds no such profile, a known defect of a
+            check or a kind that there is not, or a gain where nothing is measured.
         HardwareError: a profile's accelerator is not here.
         StoredBaselineError: a stored baseline cannot be read.
         RecordingError: a recording to be judged cannot be read, or none can be written.
@@ -44,19 +49,37 @@ class Gate:
         for each in read.profiles.values():
             place = Place(read.path.name, ("profiles", each.name, "known_defects"))
             check_known_names(place, each.known_defects, known=KINDS)
-        profiles = _chosen(options, read)
-        store = BaselineStore(options.baselines_folder)
+        self._watch = watch
+        self._share = share
         self.profiles: dict[str, ProfileGate] = {}
-        for profile in profiles:
-            hardware, pair = _pair(options, profile, watch, share)
-            self.profiles[profile.name] = ProfileGate(
-                profile=profile,
-                hardware=hardware,
-                stored=store.load(hardware.key, profile.name),
-                pair=pair,
-                options=options,
-                recorder=_recorder(options, profile, hardware),
-            )
+        for profile in _chosen(options, read):
+            if options.is_worth_it:
+                place = Place(read.path.name, ("profiles", profile.name, "worth_it", "must_gain"))
+                check_must_gain(place, profile, options.suite_folders)
+                self._add_points(measured(profile))
+            else:
+                self._add(profile)
+
+    def _add_points(self, profile: Profile) -> None:
+        """A profile and its variants, which are measured after it."""
+        self._add(profile)
+        for changes in profile.worth_it.speculative_configs:
+            self._add(profile.variant(changes), base_name=profile.name, changes=changes)
+
+    def _add(self, profile: Profile, **variant_of: Any) -> None:
+        options = self.options
+        hardware, pair = _pair(options, profile, self._watch, self._share)
+        store = BaselineStore(options.baselines_folder)
+        self.profiles[profile.name] = ProfileGate(
+            profile=profile,
+            hardware=hardware,
+            # Points of sweeps are not stored.
+            stored=None if options.is_worth_it else store.load(hardware.key, profile.name),
+            pair=pair,
+            options=options,
+            recorder=_recorder(options, profile, hardware),
+            **variant_of,
+        )
 
     def profile(self, name: str) -> ProfileGate:
         """The named profile's share; the engines of the others are ended, if they run."""

@@ -14,12 +14,12 @@ def header_line(gate: ProfileGate, root: Path) -> str:
     versions = gate.pair.versions
     beside = f" (baseline engine: {own})" if (own := versions.get("baseline_vllm")) else ""
     engine = f"vLLM {versions['vllm']}{beside}, torch {versions['torch']}" if versions else "vLLM -"
+    session = f"profile {gate.profile.name}; {engine}; {gate.hardware}"
+    if gate.options.is_worth_it:
+        return session
     folder = relative(gate.options.baselines_folder / gate.hardware.key, root)
     elsewhere = "" if gate.stored else f" ({_elsewhere(gate)})"
-    return (
-        f"profile {gate.profile.name}; {engine}; {gate.hardware}; stored baselines: "
-        f"{folder}{elsewhere}"
-    )
+    return f"{session}; stored baselines: {folder}{elsewhere}"
 
 
 def folder_lines(options: Options, root: Path) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +43,7 @@ class Options:
         record_folder: where recordings of this session go, if anywhere.
         replay_folder: where recordings are that are judged again, without engines.
         is_on_recordings: whether the command line, rather than the ini file, names one of them.
+        is_worth_it: whether the session asks where speculation pays, instead of gating it.
     """
 
     is_gpu: bool
@@ -59,12 +61,13 @@ class Options:
     record_folder: Path | None = None
     replay_folder: Path | None = None
     is_on_recordings: bool = False
+    is_worth_it: bool = False
 
     @property
     def is_explicit(self) -> bool:
         """Whether an option, rather than a suite's mere presence, asks for engines."""
         is_asked = self.is_gpu or self.is_on_recordings or self.update is not None
-        return is_asked or bool(self.profile_names)
+        return is_asked or self.is_worth_it or bool(self.profile_names)
 
     @property
     def is_strict(self) -> bool:
@@ -90,6 +93,9 @@ class Options:
             return str(given if given is not None else config.getini(ini))
 
         recordings = {name: root / each for name, each in _recordings(config).items()}
+        is_worth_it = config.getoption("specdec_worth_it")
+        if is_worth_it:
+            _check_worth_it(config, recordings)
         return cls(
             is_gpu=config.getoption("specdec_gpu"),
             update=config.getoption("update_baselines"),
@@ -102,12 +108,17 @@ class Options:
             report_folder=root / setting("specdec_report_option", "specdec_report"),
             inconclusive=config.getoption("specdec_inconclusive_option")
             or _inconclusive_ini(str(config.getini("specdec_inconclusive") or "")),
-            strict_baselines=config.getoption("specdec_strict_baselines_option")
-            or config.getini("specdec_strict_baselines"),
+            # Where no stored number is read, none is unused.
+            strict_baselines=not is_worth_it
+            and (
+                config.getoption("specdec_strict_baselines_option")
+                or config.getini("specdec_strict_baselines")
+            ),
             is_ci=os.environ.get("CI", "").lower() not in {"", "0", "false"},
             record_folder=recordings.get("record"),
             replay_folder=recordings.get("replay"),
             is_on_recordings=bool(_given(config)),
+            is_worth_it=is_worth_it,
         )
 
 
@@ -125,6 +136,12 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         metavar="NAME",
         help="gate this profile of specdec.toml; may be given again for another one",
+    )
+    group.addoption(
+        "--specdec-worth-it",
+        action="store_true",
+        help="ask whether speculation pays, instead of gating it: each workload at each point of "
+        "its sweep, and each of the profile's `worth_it.speculative_configs`",
     )
     group.addoption(
         "--update-baselines",
@@ -191,6 +208,21 @@ def add_options(parser: pytest.Parser) -> None:
         type="args",
         default=["suites"],
     )
+
+
+def _check_worth_it(config: pytest.Config, recordings: Collection[str]) -> None:
+    """Refuses what `--specdec-worth-it` has no use for."""
+    if config.getoption("update_baselines") is not None:
+        raise pytest.UsageError(
+            "`--specdec-worth-it` and `--update-baselines` contradict each other: points of a "
+            "sweep are not stored\nhint: leave one of them out"
+        )
+    for name in recordings:
+        raise pytest.UsageError(
+            f"`--specdec-worth-it` and `--specdec-{name}` contradict each other: points of a "
+            f"sweep are not recorded\nhint: leave one of them out; `-o specdec_{name}=` undoes the "
+            "ini setting"
+        )
 
 
 def _given(config: pytest.Config) -> dict[str, str]:

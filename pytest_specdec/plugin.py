@@ -168,18 +168,18 @@ def _is_in_suite(file_path: Path, config: pytest.Config) -> bool:
 
 def _planned_by_profile(items: list[pytest.Item]) -> dict[str, list[Workload]]:
     """The workloads that tests will ask for, each once, in the tests' order."""
-    planned: dict[str, dict[Path, Workload]] = {}
+    planned: dict[str, dict[tuple[Path, str], Workload]] = {}
     for item in items:
         if (name := profile_name(item)) is not None:
             planned.setdefault(name, {}).update(_planned(item))
     return {name: [*each.values()] for name, each in planned.items()}
 
 
-def _planned(item: pytest.Item) -> dict[Path, Workload]:
+def _planned(item: pytest.Item) -> dict[tuple[Path, str], Workload]:
     from pytest_specdec.marked import planned_workload
 
     planned = planned_workload(item)
-    return {} if planned is None else {planned.path: planned}
+    return {} if planned is None else {(planned.path, planned.name): planned}
 
 
 def _has_session(config: pytest.Config) -> bool:

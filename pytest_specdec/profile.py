@@ -17,7 +17,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -26,6 +26,7 @@ from pytest_specdec.errors import ConfigError, did_you_mean
 from pytest_specdec.generation import Role
 from pytest_specdec.known_defects import KnownDefect, check_known_defects
 from pytest_specdec.table import Place
+from pytest_specdec.worth_it_settings import WorthItSettings, changes_name, check_worth_it
 
 Device = Literal["cpu", "gpu"]
 Layout = Literal["concurrent", "sequential"]
@@ -219,6 +220,18 @@ class Profile:
             "interpreter, and no speculation"
         },
     )
+    worth_it: WorthItSettings = field(
+        default_factory=WorthItSettings,
+        metadata={"help": "what `--specdec-worth-it` measures, and must find"},
+    )
+
+    def variant(self, changes: Mapping[str, Any]) -> Profile:
+        """The same with some of `speculative_config` changed, and with a name that says what."""
+        return replace(
+            self,
+            name=f"{self.name}@{changes_name(changes)}",
+            speculative_config={**self.speculative_config, **changes},
+        )
 
     @property
     def target_model(self) -> str:
@@ -425,6 +438,11 @@ def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:
             'it, and set `gated = ["acceptance"]` here',
         )
     _check_speculative_config(place.at("speculative_config"), profile.speculative_config)
+    settings, own = profile.worth_it, profile.speculative_config
+    check_worth_it(place.at("worth_it"), settings, speculative_config=own)
+    for number, changes in enumerate(settings.speculative_configs):
+        here = place.at("worth_it").at("speculative_configs").at(str(number))
+        _check_speculative_config(here, {**own, **changes})
     if profile.baseline is not None:
         _check_baseline(place.at("baseline"), profile.baseline)
     check_known_defects(place.at("known_defects"), profile.known_defects)

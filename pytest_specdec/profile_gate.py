@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pytest_specdec.assessment import Assessment, Subject, assess
 from pytest_specdec.baseline_update import refusals, stored_workload
@@ -15,6 +16,7 @@ from pytest_specdec.checks.evidence import IdentityRules
 from pytest_specdec.engines.asked import Asked
 from pytest_specdec.engines.protocol import Pair
 from pytest_specdec.engines.recorded import RecordedPair
+from pytest_specdec.engines.step_costs import StepCosts
 from pytest_specdec.errors import FATAL, EngineError, SpecdecError
 from pytest_specdec.expected import Expected
 from pytest_specdec.generation import ROLES, RunPair
@@ -39,6 +41,9 @@ class ProfileGate:
     Attributes:
         pair: both engines, or their recording.
         recorder: writes what they say; `None` where nobody asks for that.
+        base_name: the profile that this one is a variant of; `None` for one of `specdec.toml`.
+        changes: of that profile's `speculative_config`; empty for one of `specdec.toml`.
+        step_costs: by the name of a workload at a point, what was measured beside its passes.
     """
 
     profile: Profile
@@ -47,6 +52,9 @@ class ProfileGate:
     pair: Pair
     options: Options
     recorder: Recorder | None = None
+    base_name: str | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    step_costs: dict[str, StepCosts] = field(default_factory=dict)
     _assessments: dict[str, Assessment] = field(default_factory=dict)
     _refused: dict[str, str] = field(default_factory=dict)
     _untold: dict[str, SpecdecError] = field(default_factory=dict)
@@ -76,7 +84,14 @@ class ProfileGate:
         that shares the allowance for false alarms."""
         self._planned = {each.name: each for each in workloads}
         self._num_profiles = num_profiles
-        self.pair.plan(self._planned.values(), is_decided=self.judging.is_decided)
+        # Without stored numbers and floors nothing is decided early: each point has equal passes.
+        is_decided = None if self.options.is_worth_it else self.judging.is_decided
+        self.pair.plan(self._planned.values(), is_decided=is_decided)
+
+    @property
+    def planned(self) -> tuple[Workload, ...]:
+        """The workloads that selected tests ask for."""
+        return tuple(self._planned.values())
 
     def measure_planned(self) -> None:
         """Runs what has not run: verdicts are made on all gated figures together. A workload that
@@ -124,6 +139,38 @@ class ProfileGate:
             if self.recorder is not None:
                 self.recorder.write(workload, runs, asked.answers, self.pair)
         return self._assessments[workload.name]
+
+    def point_assessment(self, workload: Workload) -> Assessment:
+        """That of a workload at a point of its sweep; after the last one, what steps cost.
+
+        Raises:
+            SpecdecError: what kept the engines from running it.
+        """
+        try:
+            return self.assessment(workload)
+        finally:
+            if self._planned.keys() <= self._assessments.keys() | self._refused.keys():
+                self._measure_step_costs()
+
+    def _measure_step_costs(self) -> None:
+        """At the loads at which workloads are as they are; a whole sweep's would take longer than
+        the sweep. It ends the speculative engine, so it comes last."""
+        for each in self._assessments.values():
+            name, is_one_load = each.workload.name, each.workload.sweep is None
+            if (is_one_load or self.base_name is not None) and name not in self.step_costs:
+                if (costs := self.pair.step_costs(each.workload)) is None:
+                    return
+                self.step_costs[name] = costs
+
+    def baseline_config(self) -> Mapping[str, Any]:
+        """What vLLM made of the baseline engine's arguments; loads that engine, if need be.
+
+        Raises:
+            SpecdecError: what kept it from loading.
+        """
+        if "baseline" not in self.pair.facts:
+            self.pair.engine("baseline")
+        return self.pair.facts["baseline"].config
 
     def gated(self, workload: Workload) -> tuple[Metric, ...]:
         """The metrics of a workload that can fail the build."""

@@ -12,6 +12,7 @@ from pytest_specdec.catalogue import check_names
 from pytest_specdec.floors import line
 from pytest_specdec.header import relative
 from pytest_specdec.known_defects import KnownDefect, untested
+from pytest_specdec.point_report import PointsResult, points_report, points_result
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.report.facts import ABSENT, ProfileReport, WorkloadReport
 from pytest_specdec.stored_numbers import Proposal
@@ -32,11 +33,13 @@ class ProfileResult:
         report: without an update.
         proposal: what is to be stored; `None` where nothing is.
         unanswered: by workload, how many questions its recording could not answer.
+        points: what speculation does where that was asked; `None` in other sessions.
     """
 
     report: ProfileReport
     proposal: Proposal | None
     unanswered: Mapping[str, int]
+    points: PointsResult | None = None
 
     @property
     def has_run(self) -> bool:
@@ -69,6 +72,7 @@ def profile_result(
         report=_profile_report(gate, asked_for),
         proposal=gate.proposal() if is_update else None,
         unanswered={} if gate.recorded is None else dict(gate.recorded.unanswered),
+        points=points_result(gate) if gate.options.is_worth_it else None,
     )
 
 
@@ -127,6 +131,8 @@ def _left_out(report: ProfileReport, refused: Mapping[str, Sequence[str]]) -> Pr
 
 
 def _profile_report(gate: ProfileGate, asked_for: Mapping[str, Workload]) -> ProfileReport:
+    if gate.options.is_worth_it:
+        return points_report(gate, asked_for.values())
     provenances = [
         stored.provenance
         for each in gate.assessments

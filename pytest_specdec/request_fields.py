@@ -62,7 +62,8 @@ def is_int(value: object, *, least: int | None = None) -> bool:
     return least is None or value >= least
 
 
-def _is_number(value: object, low: float, high: float) -> bool:
+def is_number(value: object, low: float, high: float) -> bool:
+    """Whether it is a number of that range, `true` and `false` not among them."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return low <= value <= high
@@ -79,13 +80,13 @@ def is_text(value: object) -> bool:
 
 def _is_bias(value: object) -> bool:
     return isinstance(value, Mapping) and all(
-        key.isdecimal() and _is_number(each, -100, 100) for key, each in value.items()
+        key.isdecimal() and is_number(each, -100, 100) for key, each in value.items()
     )
 
 
 def _number(low: float, high: float) -> _Rule:
     return _Rule(
-        must_be=f"a number from {low:g} to {high:g}", holds=lambda v: _is_number(v, low, high)
+        must_be=f"a number from {low:g} to {high:g}", holds=lambda v: is_number(v, low, high)
     )
 
 
@@ -100,7 +101,7 @@ _SAMPLING: dict[str, _Rule] = {
     "min_tokens": _Rule(must_be="an integer of at least 0", holds=lambda v: is_int(v, least=0)),
     "temperature": _number(0, 2),
     "top_p": _Rule(
-        must_be="a number above 0, at most 1", holds=lambda v: _is_number(v, 0, 1) and v > 0
+        must_be="a number above 0, at most 1", holds=lambda v: is_number(v, 0, 1) and v > 0
     ),
     "top_k": _Rule(
         must_be="an integer of at least 1, or 0 or -1 for all tokens",
@@ -116,7 +117,7 @@ _SAMPLING: dict[str, _Rule] = {
     "presence_penalty": _number(-2, 2),
     "frequency_penalty": _number(-2, 2),
     "repetition_penalty": _Rule(
-        must_be="a number above 0, at most 2", holds=lambda v: _is_number(v, 0, 2) and v > 0
+        must_be="a number above 0, at most 2", holds=lambda v: is_number(v, 0, 2) and v > 0
     ),
     "bad_words": _TEXTS,
     "allowed_token_ids": _TOKENS,

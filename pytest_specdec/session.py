@@ -21,6 +21,7 @@ from pytest_specdec.junit import record_suite_properties
 from pytest_specdec.leases import check_shares
 from pytest_specdec.options import Options
 from pytest_specdec.own_tests import OwnTests
+from pytest_specdec.point_answers import with_answers
 from pytest_specdec.profile_gate import ProfileGate
 from pytest_specdec.profile_report import ProfileResult, profile_result, told_from
 from pytest_specdec.progress import TerminalWatch
@@ -92,6 +93,10 @@ class GateSession:
 
     def profile_gates(self) -> tuple[ProfileGate, ...]:
         """Those of the session; none when the gate could not be made, which `start` tells."""
+        return tuple(each for each in self.measured_gates() if each.base_name is None)
+
+    def measured_gates(self) -> tuple[ProfileGate, ...]:
+        """Those of the session, and of their variants."""
         try:
             return tuple(self.gate.profiles.values())
         except SpecdecError:
@@ -259,7 +264,7 @@ class GateSession:
                 ),
                 self._config.rootpath,
             )
-            for each in self._results
+            for each in with_answers(self._results)
         )
         data = report_data(self.reports)
         try:
@@ -285,7 +290,7 @@ class GateSession:
             profile_result(
                 each, asked_for=self.asked_for.get(each.profile.name, {}), is_update=is_update
             )
-            for each in self.profile_gates()
+            for each in self.measured_gates()
         ]
 
     def summary(self) -> Iterator[str]:
@@ -298,7 +303,7 @@ class GateSession:
         yield from self._unanswered()
         if self._unwritten is not None:
             yield self._unwritten
-        elif any(each.workloads or each.own_tests or each.worth_it for each in self.reports):
+        elif any(report.has_anything for report in self.reports):
             paths = (relative(each, self._config.rootpath) for each in self._report_paths)
             yield f"report: {', '.join(paths)}"
         if self._step_summary is not None:

@@ -5,13 +5,13 @@
     sql.jsonl::smollm2-ngram::again[8-in-flight]            one for each circumstance
     sql.jsonl::smollm2-ngram::acceptance                    one for each metric
 
-Setup runs the engines (so an engine that fails is an error), the test itself only judges (so a
-verdict is a failure). Floor 5.
+A session that asks whether speculation pays has those of `point_items` instead. Setup runs the
+engines (so an engine that fails is an error), the test itself only judges (so a verdict is a
+failure). Floor 5.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,16 @@ import pytest
 from pytest_specdec.assessment import Subject
 from pytest_specdec.benchmarks import hand_over, is_asked
 from pytest_specdec.catalogue import AGAIN, check_names
-from pytest_specdec.errors import BenchmarkWarning, InconclusiveWarning, SpecdecError
-from pytest_specdec.fixtures import message_only
-from pytest_specdec.profile_gate import ProfileGate
+from pytest_specdec.errors import BenchmarkWarning, SpecdecError
+from pytest_specdec.gate_item import GateItem, ItemsOfProfile, enforce, warn
+from pytest_specdec.point_gate import points_of
+from pytest_specdec.point_items import PointItems
 from pytest_specdec.profile_report import workload_report
 from pytest_specdec.report.benchmark_entries import benchmark_entries
 from pytest_specdec.report.facts import WorkloadReport
-from pytest_specdec.report.properties import check_properties, item_properties, metric_properties
+from pytest_specdec.report.properties import check_properties, metric_properties
 from pytest_specdec.session import GateSession
-from pytest_specdec.verdict import Outcome
-from pytest_specdec.workload import Metric, Workload, read_workload
+from pytest_specdec.workload import Metric, read_workload
 
 
 class WorkloadFile(pytest.File):
@@ -39,6 +39,13 @@ class WorkloadFile(pytest.File):
     def collect(self) -> Iterator[pytest.Collector]:
         workload = read_workload(self.path)
         session = GateSession.of(self.config)
+        if session.options.is_worth_it:
+            for gate in session.measured_gates():
+                if points_of(gate, workload):
+                    yield PointItems.from_parent(
+                        self, name=gate.profile.name, gate=gate, workload=workload
+                    )
+            return
         for gate in session.profile_gates():
             session.asks_for(gate, workload)
             yield ProfileItems.from_parent(
@@ -55,13 +62,8 @@ class WorkloadFile(pytest.File):
         return super().repr_failure(excinfo)
 
 
-class ProfileItems(pytest.Collector):
-    """One workload under one profile."""
-
-    def __init__(self, *, gate: ProfileGate, workload: Workload, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.gate = gate
-        self.workload = workload
+class ProfileItems(ItemsOfProfile):
+    """The tests that gate one workload under one profile."""
 
     def collect(self) -> Iterator[pytest.Item]:
         for check, subject in check_names(self.workload):
@@ -75,42 +77,6 @@ class ProfileItems(pytest.Collector):
             )
         for metric in self.gate.gated(self.workload):
             yield MetricItem.from_parent(self, name=metric, metric=metric)
-
-
-class GateItem(pytest.Item):
-    """What both kinds of item share: the engines run in `setup`."""
-
-    parent: ProfileItems
-    subject: Subject
-
-    @property
-    def profile_name(self) -> str:
-        """The profile whose engines it needs."""
-        return self.parent.gate.profile.name
-
-    @property
-    def workload(self) -> Workload:
-        """The workload it asks for."""
-        return self.parent.workload
-
-    def setup(self) -> None:
-        session = GateSession.of(self.config)
-        try:
-            session.skip_without_engines()
-            # pytest asks no item how to show what went wrong in its setup.
-            with message_only():
-                self.assessment = session.profile(self.profile_name).assessment(self.workload)
-        finally:
-            # What cannot run is told too. The version is known once the engines have started.
-            self.user_properties += item_properties(
-                profile=self.profile_name,
-                workload=self.workload.name,
-                subject=self.subject,
-                vllm_version=self.parent.gate.pair.versions.get("vllm"),
-            )
-
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, f"{self.workload.name}: {self.name} ({self.profile_name})"
 
 
 class CheckItem(GateItem):
@@ -159,24 +125,3 @@ class MetricItem(GateItem):
         entries = benchmark_entries(report, profile=self.profile_name, nodeid=self.nodeid)
         if (why_not := hand_over(self.config, entries)) is not None:
             warn(self, BenchmarkWarning(why_not))
-
-
-def enforce(item: pytest.Item, outcome: Outcome) -> None:
-    """Turns an outcome into pytest's."""
-    if outcome.warning is not None:
-        warn(item, InconclusiveWarning(outcome.warning))
-    if outcome.kind in ("fail", "xpass"):
-        pytest.fail(outcome.message, pytrace=False)
-    if outcome.kind == "skip":
-        pytest.skip(outcome.message)
-    if outcome.kind == "xfail":
-        pytest.xfail(outcome.message)
-
-
-def warn(item: pytest.Item, warning: Warning) -> None:
-    """Warns; a warning that is made an error fails the test with the same text."""
-    try:
-        # Line 0, as pytest would quote any other: the workload's JSON tells nobody more.
-        warnings.warn_explicit(warning, None, filename=str(item.path), lineno=0)
-    except type(warning) as error:
-        raise pytest.fail.Exception(str(error), pytrace=False) from None

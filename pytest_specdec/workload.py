@@ -8,8 +8,8 @@ One JSON object a line. An optional first line describes the workload and gives 
 A prompt's fields are merged over `defaults`: a key of the prompt replaces the whole value of the
 default. Blank lines are skipped. What a prompt declares decides which checks it gets:
 `response_format` and `structured_outputs` constrain the engine, `expect` says what a valid answer
-is. `gated` and `again` in the header say what else is done with the prompts. Floor 0: imports only
-its own floor.
+is. `gated`, `again` and `sweep` in the header say what else is done with the prompts. Floor 0:
+imports only its own floor.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -33,6 +33,8 @@ from pytest_specdec.request_fields import (
     check_request,
     is_int,
 )
+from pytest_specdec.sweep import Point, Sweep
+from pytest_specdec.sweep_reading import check_load, check_records, read_sweep, request_at
 
 __all__ = [
     "REQUEST_FIELDS",
@@ -45,7 +47,7 @@ __all__ = [
 
 PROMPT_FIELDS = REQUEST_FIELDS | {"id", "expect"}
 HEADER_FIELDS = frozenset({"workload", "defaults"})
-WORKLOAD_FIELDS = frozenset({"description", "concurrency", "gated", "again"})
+WORKLOAD_FIELDS = frozenset({"description", "concurrency", "gated", "again", "sweep"})
 
 Metric = Literal["acceptance", "speedup"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
@@ -117,7 +119,8 @@ class Workload:
     """A named list of prompts.
 
     Attributes:
-        name: the file's name without its ending; the key in stored baselines.
+        name: the file's name without its ending, which is the key in stored baselines; at a point
+            of a sweep followed by the point, as in `sql@in_flight=4`.
         path: the file.
         description: one line for reports.
         concurrency: requests in flight; exactly this many while enough prompts are left.
@@ -125,6 +128,10 @@ class Workload:
         gated: the metrics that may fail the build, of those that the profile gates. Without any,
             each engine answers once and nothing is timed.
         again: circumstances under which the prompts are answered once more.
+        sweep: other loads, contexts and temperatures that its header names; `None` without.
+        point: where in its sweep this is; `None` for the workload as it is.
+        as_written: the prompts as the file has them, where that is not how they are sent: with a
+            placeholder for records.
     """
 
     name: str
@@ -134,6 +141,55 @@ class Workload:
     prompts: tuple[Prompt, ...]
     gated: tuple[Metric, ...] = METRICS
     again: tuple[str, ...] = ()
+    sweep: Sweep | None = None
+    point: Point | None = None
+    as_written: tuple[Prompt, ...] = ()
+
+    @property
+    def base_name(self) -> str:
+        """Its name without the point."""
+        return self.name if self.point is None else self.name.removesuffix(f"@{self.point.name}")
+
+    @property
+    def has_points(self) -> bool:
+        """Whether it is asked of it where speculation pays: it has a sweep, or a speedup that is
+        gated."""
+        return self.sweep is not None or "speedup" in self.gated
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """All of its sweep; without one its own load alone."""
+        return (self.sweep or Sweep()).points(concurrency=self.concurrency)
+
+    @property
+    def own_point(self) -> Point:
+        """That of its points which is nearest to the workload as it is: its own load and
+        temperature, where they are among them, else the first ones; and the first context."""
+        own = {each.request.get("temperature", 0) for each in self.asked}
+
+        def distance(point: Point) -> tuple[bool, bool]:
+            is_own_temperature = point.temperature is None or own == {point.temperature}
+            return not is_own_temperature, point.in_flight != self.concurrency
+
+        return min(self.points, key=distance)  # the first of several
+
+    def at(self, point: Point) -> Workload:
+        """The workload at a point of its sweep, which is there to be timed: nothing is tried
+        beside it."""
+        return replace(
+            self,
+            name=f"{self.base_name}@{point.name}",
+            concurrency=point.in_flight,
+            prompts=_sent_at(point, [each for each in self._written if not each.is_refused]),
+            gated=("speedup",),
+            again=(),
+            point=point,
+            as_written=self._written,
+        )
+
+    @property
+    def _written(self) -> tuple[Prompt, ...]:
+        return self.as_written or self.prompts
 
     @property
     def asked(self) -> tuple[Prompt, ...]:
@@ -175,9 +231,12 @@ def read_workload(path: Path) -> Workload:
         raise Place(path=path, line=1).refusal(
             "the workload holds no prompt", hint='add a line `{"id": ..., "messages": [...]}`'
         )
+    about = header.get("workload", {})
+    sweep = read_sweep(top, about["sweep"]) if "sweep" in about else None
     prompts: dict[str, Prompt] = {}
     for place, fields in objects:
         prompt = _read_prompt(place, fields, header.get("defaults", {}))
+        check_records(place, prompt.request, sweep)
         if prompt.id in prompts:
             raise place.refusal(
                 f"`id` is taken: `{prompt.id}`",
@@ -189,7 +248,6 @@ def read_workload(path: Path) -> Workload:
             "the workload holds no prompt that is answered",
             hint="put the prompts that are to be refused beside others",
         )
-    about = header.get("workload", {})
     workload = Workload(
         name=path.stem,
         path=path,
@@ -198,9 +256,30 @@ def read_workload(path: Path) -> Workload:
         prompts=tuple(prompts.values()),
         gated=tuple(about.get("gated", METRICS)),
         again=tuple(about.get("again", ())),
+        sweep=sweep,
     )
     _check_in_flight(top, workload)
-    return workload
+    return workload if sweep is None else _swept(top, workload, sweep)
+
+
+def _swept(place: Place, workload: Workload, sweep: Sweep) -> Workload:
+    """As it is sent without a sweep: with the first of its contexts."""
+    check_load(place, sweep, num_prompts=len(workload.asked))
+    for prompt in workload.asked:
+        for temperature in sweep.temperature:
+            where = Place(path=workload.path, line=prompt.line)
+            check_request(where, {**prompt.request, "temperature": temperature})
+    if sweep.first_context is None:
+        return workload
+    first = Point(in_flight=workload.concurrency, context_tokens=sweep.first_context)
+    prompts = _sent_at(first, workload.prompts)
+    return replace(workload, prompts=prompts, as_written=workload.prompts)
+
+
+def _sent_at(point: Point, prompts: Iterable[Prompt]) -> tuple[Prompt, ...]:
+    return tuple(
+        replace(each, request=request_at(point, each.id, each.request)) for each in prompts
+    )
 
 
 def _read_objects(path: Path) -> list[tuple[Place, Mapping[str, Any]]]:

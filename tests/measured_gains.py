@@ -71,7 +71,7 @@ def cost(**facts: Any) -> Cost:
             kv_cache_tokens=19200,
             peak_memory_bytes=3 * 2**30 + 2**29,
         ),
-        **{"draft_weights_bytes": 100 * 2**20, **facts},
+        **{"draft_weights_bytes": 100 * 2**20, "size_ratio": 10.24, **facts},
     )
 
 

@@ -15,7 +15,7 @@ import pytest_specdec
 PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
-    "request_fields sql_tables sweep table whole_file workload",
+    "records request_fields sql_tables sweep sweep_reading table whole_file workload",
     1: "engines engines.asides engines.asked engines.cost engines.costing engines.draft_alone "
     "engines.loads engines.pair engines.passes engines.peak_memory engines.pipe engines.process "
     "engines.protocol engines.recorded engines.step_costing engines.step_costs engines.taken "
@@ -24,7 +24,8 @@ FLOORS = {
     "imports.golden imports.guidellm imports.imported imports.log_windows "
     "imports.measurements imports.offline imports.per_request imports.prometheus "
     "imports.scrape imports.server_log imports.session_report known_defects leases "
-    "model_files model_fit model_weights observer profile recording recording_file recording_lines",
+    "model_files model_fit model_weights observer profile recording recording_file recording_lines "
+    "worth_it_settings",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
     "checks.evidence checks.finding checks.honoured checks.honoured_content "
@@ -44,8 +45,9 @@ FLOORS = {
     "report.markdown_worth_it report.measurements report.page report.page_workload "
     "report.page_worth_it report.properties report.property_names report.saved "
     "report.summary report.told report.told_worth_it report.worth_it_lines",
-    5: "benchmarks cli compare fixtures gate github header junit marked options own_tests plugin "
-    "profile_gate profile_report profile_verdicts progress pytest_reports recorder report_command "
+    5: "benchmarks cli compare fixtures gate gate_item github header junit marked options "
+    "own_tests plugin point_answers point_gate point_items point_report profile_gate "
+    "profile_report profile_verdicts progress pytest_reports recorder report_command "
     "report_files scheduling session stored_entries stored_numbers suite workers",
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names.split()}

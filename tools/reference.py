@@ -26,6 +26,7 @@ from pytest_specdec.profile import (
     Tolerances,
 )
 from pytest_specdec.workload import METRICS
+from pytest_specdec.worth_it_settings import WorthItSettings
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference/settings.md"
 SET_BY_THE_FILE = ("name", "root")
@@ -89,6 +90,7 @@ def reference() -> str:
         ("[profiles.NAME.limits]", Limits),
         ("[profiles.NAME.timeouts]", Timeouts),
         ("[profiles.NAME.requires]", Requires),
+        ("[profiles.NAME.worth_it]", WorthItSettings),
         ("[[profiles.NAME.known_defects]]", KnownDefect),
     ):
         rows = ((f"`{key}`", text, default) for key, text, default in _fields(cls))

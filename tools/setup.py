@@ -49,7 +49,12 @@ MODELS = {
     "smollm2-draft": "tools/build_draft.py",
 }
 # What their files depend on.
-MODEL_SOURCES = ("tools/build_*.py", "tools/model_folder.py", "tools/draft/*.safetensors", "requirements/*.json")
+MODEL_SOURCES = (
+    "tools/build_*.py",
+    "tools/model_folder.py",
+    "tools/draft/*.safetensors",
+    "requirements/*.json",
+)
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 MIN_PYTHON = (3, 11)
 MIN_FREE_GIB = 6

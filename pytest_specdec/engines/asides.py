@@ -41,7 +41,9 @@ def refusals(engine: Engine, role: Role, workload: Workload) -> tuple[Refusal, .
 
 
 def sampled(workload: Workload) -> tuple[Prompt, ...]:
-    """The prompts whose answers are scored."""
+    """The prompts whose answers are scored; none at a point of a sweep, which is timed alone."""
+    if workload.point is not None:
+        return ()
     return tuple(prompt for prompt in workload.asked if prompt.is_own_distribution)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from pytest_specdec.engines import asides
 from pytest_specdec.engines.passes import EngineOf, Passes
@@ -49,21 +48,21 @@ class Loads:
         self._engine = engine
         self._close = close
         self._watch = watch
-        self._workloads: dict[Path, Workload] = {}
+        self._workloads: dict[str, Workload] = {}
         self._is_decided: IsDecided = _never
-        self._taken: dict[Path, Taken] = {}
-        self._done: set[Path] = set()
-        self._refused: dict[Path, EngineError] = {}
+        self._taken: dict[str, Taken] = {}
+        self._done: set[str] = set()
+        self._refused: dict[str, EngineError] = {}
 
     def plan(self, workloads: Iterable[Workload], is_decided: IsDecided | None) -> None:
         """Names the workloads that each start of the engines serves, and who says when the passes
         over one are enough."""
-        self._workloads = {workload.path: workload for workload in workloads}
+        self._workloads = {workload.name: workload for workload in workloads}
         self._is_decided = is_decided or _never
 
     def is_done(self, workload: Workload) -> bool:
         """Whether all of it has been taken, or refused."""
-        return workload.path in self._done
+        return workload.name in self._done
 
     def runs(self, workload: Workload) -> RunPair:
         """What was taken of a workload that is done.
@@ -71,17 +70,17 @@ class Loads:
         Raises:
             EngineError: its requests were refused.
         """
-        if workload.path in self._refused:
-            raise self._refused[workload.path]
-        return self._taken[workload.path].runs(workload.name)
+        if workload.name in self._refused:
+            raise self._refused[workload.name]
+        return self._taken[workload.name].runs(workload.name)
 
     def take(self, workload: Workload) -> None:
         """Takes the passes over a workload; where engines must be started again for more of them,
         over all planned ones, so that each start serves all."""
         alone = self._profile.layout == "concurrent" and self._profile.num_loads == 1
         planned = {} if alone else self._workloads
-        workloads = {**planned, workload.path: workload}.values()
-        waiting = [each for each in workloads if each.path not in self._done]
+        workloads = {**planned, workload.name: workload}.values()
+        waiting = [each for each in workloads if each.name not in self._done]
         for load in range(self._profile.num_loads):
             if load:
                 waiting = [each for each in waiting if not self._is_enough(each)]
@@ -105,14 +104,14 @@ class Loads:
 
     def _guarded(self, workload: Workload, take: Callable[[Workload], None]) -> None:
         """A workload whose requests are refused does not keep the others from running."""
-        if workload.path in self._refused:
+        if workload.name in self._refused:
             return
         try:
             take(workload)
         except FATAL:
             raise
         except EngineError as error:
-            self._refused[workload.path] = error
+            self._refused[workload.name] = error
 
     def _take_blocks(self, workload: Workload) -> None:
         """One load's ABBA blocks, until they are enough."""
@@ -131,7 +130,7 @@ class Loads:
 
     def _take_once(self, workload: Workload) -> None:
         """The passes that nobody times."""
-        if workload.path in self._taken:
+        if workload.name in self._taken:
             return  # by an earlier load
         order = _untimed(workload)
         self._passes.announce(workload, f"{len(order)} passes, not timed")
@@ -151,12 +150,12 @@ class Loads:
         self._end_load(workload, [role])
 
     def _so_far(self, workload: Workload) -> Taken:
-        return self._taken.get(workload.path, Taken())
+        return self._taken.get(workload.name, Taken())
 
     def _add(self, workload: Workload, order: Sequence[Role], which: str) -> None:
         passes, conditions = self._passes.in_order(order, workload, which)
         before = self._so_far(workload)
-        self._taken[workload.path] = replace(
+        self._taken[workload.name] = replace(
             before,
             passes=(*before.passes, *passes),
             conditions=(*before.conditions, conditions),
@@ -164,7 +163,7 @@ class Loads:
 
     def _end_load(self, workload: Workload, roles: Sequence[Role]) -> None:
         """After some engines' passes of a load: in the first one, what is asked beside them."""
-        taken = self._taken[workload.path]
+        taken = self._taken[workload.name]
         if not taken.num_loads:
             for role in roles:
                 again = {**taken.again, **asides.retakes(self._passes, role, workload)}
@@ -172,20 +171,20 @@ class Loads:
                 taken = replace(taken, again=again, refusals=(*taken.refusals, *refused))
         if roles[-1] == ROLES[-1]:
             taken = replace(taken, num_loads=taken.num_loads + 1)
-        self._taken[workload.path] = taken
+        self._taken[workload.name] = taken
 
     def _score(self, workload: Workload) -> None:
-        taken, prompts = self._taken[workload.path], asides.sampled(workload)
+        taken, prompts = self._taken[workload.name], asides.sampled(workload)
         if taken.sample_scores or not prompts:
             return
         self._passes.announce(workload, "the baseline engine scores the sampled answers")
         scores = asides.sample_scores(self._engine("baseline"), prompts, taken)
-        self._taken[workload.path] = replace(taken, sample_scores=scores)
+        self._taken[workload.name] = replace(taken, sample_scores=scores)
 
     def _is_enough(self, workload: Workload) -> bool:
-        if workload.path in self._refused:
+        if workload.name in self._refused:
             return True
-        return self._is_decided(workload, self._taken[workload.path].runs(workload.name))
+        return self._is_decided(workload, self._taken[workload.name].runs(workload.name))
 
 
 def _untimed(workload: Workload) -> Sequence[Role]:

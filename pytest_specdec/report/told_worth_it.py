@@ -167,7 +167,10 @@ def cost_rows(worth_it: Data) -> list[tuple[str, ...]]:
         return []
     rows: list[tuple[str, ...]] = []
     if cost["draft_weights_bytes"] is not None:
-        rows.append(("draft model's weights", ABSENT, size(cost["draft_weights_bytes"]), ABSENT))
+        ratio = cost["size_ratio"]
+        times = "" if ratio is None else f" (the target is {ratio:.1f} times larger)"
+        told_size = f"{size(cost['draft_weights_bytes'])}{times}"
+        rows.append(("draft model's weights", ABSENT, told_size, ABSENT))
     for key, (title, unit) in _COSTS.items():
         first, second = (cost[role][key] for role in ("baseline", "speculative"))
         if first is not None or second is not None:

@@ -28,6 +28,7 @@ GPU = Gpu(
 )
 PROMPT = {"id": "one", "content": "ANSWER: " + "abc" * 12}
 REPLAY = "--specdec-replay"
+WORTH_IT = "--specdec-worth-it"
 UPDATE = ("--update-baselines", "--update-baselines-in-ci")
 # Plugins that a project loads for the options of theirs that a line has.
 PLUGINS = {"-n": "xdist.plugin", "--benchmark-json": "pytest_benchmark.plugin"}
@@ -60,9 +61,10 @@ class Reader:
         about = _about(arguments)
         if any(not (self.project.folder / each).exists() for each in values(arguments, REPLAY)):
             self.session([each.replace(REPLAY, "--specdec-record") for each in arguments], UPDATE)
-        elif about not in self.stored and "--update-baselines" not in options:
+        elif about not in self.stored and not options & {"--update-baselines", WORTH_IT}:
             self.session(about, UPDATE)
-        self.stored.add(about)
+        if WORTH_IT not in options:  # which stores nothing and reads nothing stored
+            self.stored.add(about)
         self.session(arguments)
 
     def session(self, arguments: Sequence[str], more: Sequence[str] = ()) -> None:
@@ -97,7 +99,7 @@ class Reader:
             self.project.file(name, self.project.python.read_text())
             (self.project.folder / name).chmod(0o755)
         for path in (each for each in arguments if re.match(r"[\w./-]+\.jsonl\b", each)):
-            self.workload(path)
+            self.workload(path.partition("::")[0])
 
     def _profiles(self, name: str, *, device: str) -> None:
         if name in self.tables:

@@ -88,7 +88,8 @@ class Result:
         return [each["role"] for each in self.commands if each["op"] == "load"]
 
     def passes(self, workload: str) -> list[str]:
-        """The timed passes over a workload, in order, by role; warm-ups are left out."""
+        """The timed passes over a workload, in order, by role; warm-ups are left out, and what is
+        asked to know what steps cost."""
         name = f"{workload}.jsonl"
         prompts = [
             json.loads(line)["messages"]
@@ -99,7 +100,7 @@ class Result:
             for each in self.commands
             if each["op"] == "generate"
             and [request["messages"] for request in each["command"]["requests"]] == prompts
-            and "min_tokens" not in each["command"]["requests"][0]
+            and not {"min_tokens", "ignore_eos"} & each["command"]["requests"][0].keys()
             and each["command"]["circumstance"] is None
         ]
 
@@ -331,6 +332,14 @@ def _toml(value: Mapping[str, Any], *path: str) -> list[str]:
         if isinstance(each, Mapping) and each:
             lines += _toml(each, *here)
         else:
-            text = "{}" if isinstance(each, Mapping) else json.dumps(each)
-            lines.append(f"{'.'.join(here)} = {text}")
+            lines.append(f"{'.'.join(here)} = {_inline(each)}")
     return lines
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(key)} = {_inline(each)}" for key, each in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_inline, value))}]"
+    return json.dumps(value)

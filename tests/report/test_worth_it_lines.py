@@ -102,7 +102,7 @@ def test_a_line_for_each_workload_with_answer_reason_and_break_even() -> None:
 
 def test_costs() -> None:
     assert worth_it_lines(of(cost=cost())) == [
-        "cost: draft model's weights: 100.0 MiB",
+        "cost: draft model's weights: 100.0 MiB (the target is 10.2 times larger)",
         "cost: weights held: 1.10 GiB, baseline 1.00 GiB: +100.0 MiB (+9.8%)",
         "cost: KV cache blocks: 1,200, baseline 1,500: -300 (-20.0%)",
         "cost: KV cache tokens: 19,200, baseline 24,000: -4,800 (-20.0%)",
