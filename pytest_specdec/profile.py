@@ -44,6 +44,9 @@ RESERVED_ENGINE_ARGS = {
     "stream_interval": "the gate needs a chunk for each step, to count its tokens",
 }
 
+# vLLM's switch to kernels whose results do not depend on what else is in the batch.
+BATCH_INVARIANT = "VLLM_BATCH_INVARIANT"
+
 
 def _share(default: float, text: str) -> Any:
     return field(default=default, metadata={"help": text, "min": 0.0, "max": 1.0})
@@ -274,6 +277,11 @@ class Profile:
         return interpreter(self.baseline.python, self.root)
 
     @property
+    def is_batch_invariant(self) -> bool:
+        """Whether its engines have kernels for repeatable results, which are slower than others."""
+        return self.env.get(BATCH_INVARIANT, "0") not in {"", "0"}
+
+    @property
     def num_gpus(self) -> int:
         """GPUs that its engines take: those it requires, or those that it spreads a model over."""
         spread = self.engine_args.get("tensor_parallel_size", 1)
@@ -341,8 +349,16 @@ class Profiles:
 def interpreter(named: str, root: Path) -> Path:
     """A path relative to `root`; a bare name is looked up on PATH when it is started. Links are
     kept as they are: a virtual environment's interpreter is one."""
-    path = Path(named).expanduser()
+    path = _home_expanded(named)
     return root / path if "/" in named else path
+
+
+def _home_expanded(named: str) -> Path:
+    """`Path.expanduser` fails where there is no such user; here the path is just not found."""
+    try:
+        return Path(named).expanduser()
+    except RuntimeError:
+        return Path(named)
 
 
 def read_profiles(path: Path) -> Profiles:
@@ -415,6 +431,12 @@ def _profile(name: str, place: Place, value: Any, folder: Path) -> Profile:
                 "cannot be set here", hint="set it for pytest, which shares out the GPUs it shows"
             )
         )
+    if profile.is_batch_invariant and "speedup" in profile.gated:
+        raise place.at("gated").error(
+            f"holds `speedup`, but `env` sets {BATCH_INVARIANT}: {profile.env[BATCH_INVARIANT]}",
+            hint="its kernels are not those that are served with; time them in a profile without "
+            'it, and set `gated = ["acceptance"]` here',
+        )
     _check_speculative_config(place.at("speculative_config"), profile.speculative_config)
     settings, own = profile.worth_it, profile.speculative_config
     check_worth_it(place.at("worth_it"), settings, speculative_config=own)
@@ -433,7 +455,7 @@ def _model(model: str, folder: Path) -> str:
     `org/name` may be either: it is a folder only if it is there. What begins with `.`, `/` or `~`
     can only be a folder.
     """
-    path = folder / Path(model).expanduser()
+    path = folder / _home_expanded(model)
     is_folder = model.startswith((".", "/", "~")) or path.is_dir()
     return str(path.resolve()) if is_folder else model
 
@@ -443,7 +465,7 @@ def _check_baseline(place: Place, baseline: BaselineEngine) -> None:
         raise place.error(
             "is empty", hint="set `python` or `speculative_config` in it, or leave it out"
         )
-    if baseline.python == "":
+    if baseline.python is not None and not baseline.python.strip():
         raise place.at("python").error("is empty", hint="leave it out to share an interpreter")
     if baseline.speculative_config is not None:
         _check_speculative_config(place.at("speculative_config"), baseline.speculative_config)

@@ -141,15 +141,28 @@ class ProfileGate:
         return self._assessments[workload.name]
 
     def point_assessment(self, workload: Workload) -> Assessment:
-        """That of a workload at a point of its sweep, with what its steps cost.
+        """That of a workload at a point of its sweep; after the last one, what steps cost at all
+        of them, since the speculative engine may end for it.
 
         Raises:
             SpecdecError: what kept the engines from running it.
         """
         assessment = self.assessment(workload)
-        if workload.name not in self.step_costs and (costs := self.pair.step_costs(workload)):
-            self.step_costs[workload.name] = costs
+        if workload.name == [*self._planned][-1]:
+            self._measure_step_costs()
         return assessment
+
+    def _measure_step_costs(self) -> None:
+        """What keeps them from being measured, the pair remembers, where it is fatal."""
+        for each in self.assessments:
+            if each.workload.point is None or each.workload.name in self.step_costs:
+                continue
+            try:
+                costs = self.pair.step_costs(each.workload)
+            except SpecdecError:
+                return
+            if costs is not None:
+                self.step_costs[each.workload.name] = costs
 
     def baseline_config(self) -> Mapping[str, Any]:
         """What vLLM made of the baseline engine's arguments; loads that engine, if need be.

@@ -86,7 +86,14 @@ def told_from(report: ProfileReport, root: Path) -> ProfileReport:
     def short(text: str) -> str:
         return beginning.sub("", text)
 
-    update = report.update
+    update, worth_it = report.update, report.worth_it
+    if worth_it is not None:
+        worth_it = replace(
+            worth_it,
+            points=[replace(each, reason=short(each.reason)) for each in worth_it.points],
+            answers=[replace(each, reason=short(each.reason)) for each in worth_it.answers],
+            unmet=[*map(short, worth_it.unmet)],
+        )
     if update is not None:
         update = replace(
             update,
@@ -102,6 +109,7 @@ def told_from(report: ProfileReport, root: Path) -> ProfileReport:
             replace(each, not_stored=[*map(short, each.not_stored)]) for each in report.workloads
         ],
         update=update,
+        worth_it=worth_it,
         own_tests=[
             replace(each, message=None if each.message is None else short(each.message))
             for each in report.own_tests

@@ -303,7 +303,7 @@ class GateSession:
         yield from self._unanswered()
         if self._unwritten is not None:
             yield self._unwritten
-        elif any(report.has_anything for report in self.reports):
+        elif any(each.workloads or each.own_tests or each.worth_it for each in self.reports):
             paths = (relative(each, self._config.rootpath) for each in self._report_paths)
             yield f"report: {', '.join(paths)}"
         if self._step_summary is not None:

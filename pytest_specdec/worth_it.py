@@ -1,5 +1,5 @@
 """Whether speculation is worth it: for which work, behind how much context, under what load, and at
-what cost. Facts alone. Floor 0: imports only its own floor.
+what cost. Floor 3.
 
 [worth-it.md](../docs/concepts/worth-it.md) says how each answer is made.
 """
@@ -10,10 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_specdec.engines.cost import Cost, EngineCost
 from pytest_specdec.sweep import Point
+
+__all__ = (
+    "WITH_A_GAIN",
+    "Answer",
+    "BreakEven",
+    "Cost",
+    "EngineCost",
+    "Gain",
+    "PointGain",
+    "WorkloadAnswer",
+    "WorthIt",
+)
 
 Gain = Literal["gains", "loses", "undecided", "not identical", "unmeasured"]
 """What speculation does at one point."""
+WITH_A_GAIN: frozenset[Gain] = frozenset({"gains", "loses", "undecided"})
+"""Those whose gain may be compared: the answers are right and the work was equal."""
 Answer = Literal["worth it", "only for", "not worth it", "undecided"]
 """What it does for one workload, over all its points."""
 
@@ -60,10 +75,11 @@ class PointGain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """The number of requests in flight at which the gain falls through 1.
+    """The number of requests in flight at which the gain falls, or rises, through `min_gain`.
 
     Attributes:
-        value: between two measured loads on a logarithmic scale; `None` where it is not crossed.
+        value: between two measured loads on a logarithmic scale; `None` where it is not crossed,
+            or more than once.
         low, high: between which it lies; `None` where that end is beyond what was measured.
         text: in words, such as `about 11 (6 to over 16)` or `over 32`.
     """
@@ -92,38 +108,6 @@ class WorkloadAnswer:
     reason: str
     break_even: Mapping[int | None, BreakEven] = field(default_factory=dict)
     best: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineCost:
-    """What one engine takes; `None` for what could not be had.
-
-    Attributes:
-        load_s: seconds from its arguments to a loaded engine.
-        weights_bytes: of all weights that its process holds, the draft's among them.
-        kv_cache_blocks: blocks of KV cache that it has for requests.
-        kv_cache_tokens: tokens that these hold.
-        peak_memory_bytes: of its processes on the CPU, or of what they hold of the GPU.
-    """
-
-    load_s: float | None = None
-    weights_bytes: int | None = None
-    kv_cache_blocks: int | None = None
-    kv_cache_tokens: int | None = None
-    peak_memory_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What speculation takes, beside what the baseline engine takes.
-
-    Attributes:
-        draft_weights_bytes: of the draft model's own files; `None` for methods without one.
-    """
-
-    baseline: EngineCost
-    speculative: EngineCost
-    draft_weights_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

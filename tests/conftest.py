@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 
 import pytest
 
 from tests.fake_engine.project import Project
+from tests.turns import shared_folder, turn
+
+ENGINES = {"bench", "small_profile"}
+"""Fixtures that stand for real engines."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "alone: no other worker runs a test meanwhile")
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Real engines are all of one worker: two at a time would only share the CPU."""
+    for item in items:
+        if ENGINES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group("engines"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """What is timed with a real engine has the machine for itself."""
+    alone = item.get_closest_marker("alone") is not None
+    with turn(shared_folder(item.config), alone=alone):
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,15 +15,17 @@ import pytest_specdec
 PACKAGE = Path(pytest_specdec.__file__).parent
 FLOORS = {
     0: "conditions counters errors expectations generation json_keywords json_schemas json_text "
-    "records request_fields sql_tables sweep sweep_reading table whole_file workload worth_it",
-    1: "engines engines.asides engines.asked engines.loads engines.pair engines.passes "
-    "engines.pipe engines.process engines.protocol engines.recorded engines.step_costs "
-    "engines.taken engines.worker_process hardware imports imports.aiperf imports.bench_json "
+    "records request_fields sql_tables sweep sweep_reading table whole_file workload",
+    1: "engines engines.asides engines.asked engines.cost engines.costing engines.draft_alone "
+    "engines.loads engines.pair engines.passes engines.peak_memory engines.pipe engines.process "
+    "engines.protocol engines.recorded engines.step_costing engines.step_costs engines.taken "
+    "engines.worker_process hardware imports imports.aiperf imports.bench_json "
     "imports.bench_sweep imports.bench_text imports.document imports.fields imports.formats "
     "imports.golden imports.guidellm imports.imported imports.log_windows "
     "imports.measurements imports.offline imports.per_request imports.prometheus "
     "imports.scrape imports.server_log imports.session_report known_defects leases "
-    "model_files observer profile recording recording_file recording_lines worth_it_settings",
+    "model_files model_fit model_weights observer profile recording recording_file recording_lines "
+    "worth_it_settings",
     2: "checks checks.acceptance checks.again checks.answer_text checks.applied "
     "checks.circumstance checks.conservation checks.drift checks.each_answer checks.effect "
     "checks.evidence checks.finding checks.honoured checks.honoured_content "
@@ -34,12 +36,15 @@ FLOORS = {
     "speedup trail witness",
     3: "assessment baseline_store baseline_update catalogue comparison e_process expected "
     "explain family floors judge_acceptance judge_distribution judge_speedup kinds looks "
-    "gains speedup_looks statistics stored_baseline tripwires verdict",
-    4: "report report.action_benchmark report.annotations report.benchmark_entries report.charts "
-    "report.comparison report.divergences report.excerpt report.facts report.figures report.flat "
-    "report.html report.json_file report.json_workload report.markdown report.measurements "
-    "report.page report.page_workload report.properties report.property_names report.saved "
-    "report.summary report.told",
+    "best_way break_even expected_gain gains where_it_gains workload_answer "
+    "speedup_looks statistics stored_baseline tripwires verdict worth_it",
+    4: "report report.action_benchmark report.annotations report.benchmark_entries "
+    "report.charts report.charts_worth_it report.comparison report.divergences "
+    "report.excerpt report.facts report.figures report.flat report.html report.json_file "
+    "report.json_workload report.json_worth_it report.markdown report.markdown_parts "
+    "report.markdown_worth_it report.measurements report.page report.page_workload "
+    "report.page_worth_it report.properties report.property_names report.saved "
+    "report.summary report.told report.told_worth_it report.worth_it_lines",
     5: "benchmarks cli compare fixtures gate gate_item github header junit marked options "
     "own_tests plugin point_answers point_gate point_items point_report profile_gate "
     "profile_report profile_verdicts progress pytest_reports recorder report_command "

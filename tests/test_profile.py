@@ -169,6 +169,19 @@ def test_a_model_is_a_folder_beside_the_file_or_a_hub_name(
     assert told.speculative_config["model"] == model
 
 
+@pytest.mark.parametrize(
+    ("value", "gated", "is_invariant"),
+    [("1", "acceptance", True), ("0", "speedup", False), ("", "speedup", False)],
+)
+def test_kernels_that_are_invariant_to_the_batch_gate_no_speedup(
+    tmp_path: Path, value: str, gated: str, *, is_invariant: bool
+) -> None:
+    told = profile(
+        tmp_path, f'env = {{ VLLM_BATCH_INVARIANT = "{value}" }}', f'gated = ["{gated}"]'
+    )
+    assert told.is_batch_invariant is is_invariant
+
+
 def test_a_method_without_a_draft_model_has_none(tmp_path: Path) -> None:
     assert profile(tmp_path).draft_model is None
 
@@ -212,6 +225,12 @@ def test_the_digest_is_of_what_the_engines_are_told(
         (
             'gated = ["speedup", "speedup"]',
             "`profiles.small.gated` names one twice: ['speedup', 'speedup']",
+        ),
+        (
+            'env = { VLLM_BATCH_INVARIANT = "1" }',
+            "`profiles.small.gated` holds `speedup`, but `env` sets VLLM_BATCH_INVARIANT: 1\n"
+            "hint: its kernels are not those that are served with; time them in a profile without "
+            'it, and set `gated = ["acceptance"]` here',
         ),
         (
             "limits = { max_clock_spread = 2 }",

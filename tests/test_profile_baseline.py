@@ -51,6 +51,11 @@ def test_how_long_a_draft_is_may_be_the_method_s_business(tmp_path: Path) -> Non
     assert both.num_speculative_tokens("baseline") is None
 
 
+def test_the_home_of_nobody_is_a_path_that_is_not_there(tmp_path: Path) -> None:
+    named = profile(tmp_path, "python = '~no-such-user/python'")
+    assert named.baseline_python == tmp_path / "~no-such-user/python"
+
+
 @pytest.mark.parametrize(
     ("named", "is_beside_the_file"),
     [
@@ -105,6 +110,7 @@ def test_the_digest_of_a_profile_without_the_table_never_changes(tmp_path: Path)
         ("engine_args = {}", ".engine_args` is not a known key"),
         ("python = 1", ".python` is not a string: 1"),
         ("python = ''", ".python` is empty\nhint: leave it out to share an interpreter"),
+        ("python = ' '", ".python` is empty\nhint: leave it out to share an interpreter"),
         ("# nothing", "` is empty\nhint: set `python` or `speculative_config` in it, or leave it"),
         ("speculative_config = 1", ".speculative_config` is not a table: 1"),
         ("speculative_config = {}", ".speculative_config` names neither `method` nor `model`"),

@@ -1,4 +1,4 @@
-"""Makes the environment: `.venv` with everything pinned, the plugin itself, and the small model.
+"""Makes the environment: `.venv` with everything pinned, the plugin itself, and the small models.
 
     python3 tools/setup.py                    all of that; nothing to do takes under a second
     python3 tools/setup.py --engine 0.29.0    and `.venv-vllm-0.29.0`: the same with another vLLM
@@ -43,6 +43,13 @@ from tools.environment import (  # noqa: E402 - needs the path above
 )
 
 STAMP = "specdec-setup.json"
+# By folder in `.models`, the program that makes it; what a later one joins, an earlier one made.
+MODELS = {
+    "smollm2-135m-instruct": "tools/build_model.py",
+    "smollm2-draft": "tools/build_draft.py",
+}
+# What their files depend on.
+MODEL_SOURCES = ("tools/build_*.py", "tools/model_folder.py", "tools/draft/*.safetensors", "requirements/*.json")
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 MIN_PYTHON = (3, 11)
 MIN_FREE_GIB = 6
@@ -94,15 +101,19 @@ def sha256(*paths: Path) -> str:
 
 def state(root: Path) -> dict[str, Any]:
     """What decides whether there is anything to do."""
-    model = root / ".models" / "smollm2-135m-instruct"
-    files = sorted(model.iterdir()) if model.is_dir() else []
-    tools = [root / "tools" / "build_model.py", root / "requirements" / "model.json"]
+    sources = sorted(
+        path for pattern in MODEL_SOURCES for path in root.glob(pattern) if path.is_file()
+    )
     return {
         "environment": sha256(root / "requirements" / "cpu.lock", root / "pyproject.toml"),
-        "model": sha256(*tools),
-        "model files": [
-            [file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files
-        ],
+        "models": sha256(*sources),
+        "model files": {
+            name: [
+                [file.name, file.stat().st_size, file.stat().st_mtime_ns]
+                for file in sorted((root / ".models" / name).glob("*"))
+            ]
+            for name in MODELS
+        },
         "folder": str(root),
     }
 
@@ -122,18 +133,19 @@ def stamp(venv: Path, reached: dict[str, Any]) -> None:
 
 
 def prepare(root: Path) -> None:
-    """Makes `.venv` and the model, or sees that they are there."""
+    """Makes `.venv` and the models, or sees that they are there."""
     venv = root / ".venv"
     last, wanted = stamped(venv), state(root)
-    if last == wanted and wanted["model files"]:
-        say("nothing to do: .venv and the model are up to date")
+    if last == wanted and all(wanted["model files"].values()):
+        say("nothing to do: .venv and the models are up to date")
         return
     check_machine(root)
     if last.get("environment") != wanted["environment"] or last.get("folder") != str(root):
         (venv / STAMP).unlink(missing_ok=True)
         make_environment(venv, root)
         stamp(venv, {"environment": wanted["environment"], "folder": str(root)})
-    build_model(venv, root)
+    for program in MODELS.values():
+        build_model(program, venv, root)
     stamp(venv, state(root))
 
 
@@ -178,9 +190,9 @@ def install_torch(pins: list[str], venv: Path, root: Path) -> None:
         pip_install(pins, pip=venv, into=venv, root=root, options=options)
 
 
-def build_model(venv: Path, root: Path) -> None:
-    """Runs `tools/build_model.py`, which checks a model that is there and says its own lines."""
-    command = [str(python_of(venv)), str(root / "tools" / "build_model.py")]
+def build_model(program: str, venv: Path, root: Path) -> None:
+    """Runs a model's own program, which checks a model that is there and says its own lines."""
+    command = [str(python_of(venv)), str(root / program)]
     done = subprocess.run(command, cwd=root, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         fact, _, hint = done.stderr.strip().rpartition("\nhint: ")

@@ -9,19 +9,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from pytest_specdec.engines.cost import Cost
+from pytest_specdec.engines.costing import cost_of
+from pytest_specdec.engines.draft_alone import DraftAlone
 from pytest_specdec.engines.loads import Loads
 from pytest_specdec.engines.passes import Passes
+from pytest_specdec.engines.peak_memory import peak_memory_bytes
 from pytest_specdec.engines.process import ProcessEngine
 from pytest_specdec.engines.protocol import Engine, EngineFacts, IsDecided, Watch
+from pytest_specdec.engines.step_costing import StepCosting
 from pytest_specdec.engines.step_costs import StepCosts
 from pytest_specdec.errors import FATAL, EngineDied, EngineUnavailable, SpecdecError
 from pytest_specdec.generation import ROLES, Pass, Role, RunPair, TokenScore
 from pytest_specdec.leases import Lease
 from pytest_specdec.model_files import check_folder, check_vocabulary
+from pytest_specdec.model_fit import check_memory, draft_notes
 from pytest_specdec.observer import Observer
 from pytest_specdec.profile import Profile
 from pytest_specdec.workload import Prompt, Workload
-from pytest_specdec.worth_it import Cost
 
 
 class EnginePair:
@@ -68,6 +73,15 @@ class EnginePair:
         self._loads = Loads(
             profile, self._passes, engine=self.engine, close=self._end_all, watch=watch
         )
+        self._draft = DraftAlone(
+            profile,
+            python=profile.baseline_python or python,
+            log_path=log_folder / f"{profile.name}-draft.log",
+            watch=watch,
+        )
+        self._steps = StepCosting(profile, engine=self.engine, draft=self._draft_alone, watch=watch)
+        self._peaks: dict[Role, int] = {}
+        self._told: set[str] = set()
         self.failure: SpecdecError | None = None
         self.facts: dict[Role, EngineFacts] = {}
 
@@ -88,22 +102,26 @@ class EnginePair:
         self._loads.plan(workloads, is_decided)
 
     def check_models(self) -> None:
-        """Refuses model folders that are missing or incomplete, without starting anything.
+        """Refuses model folders that are missing or incomplete, and a draft model that is no
+        smaller than its target, without starting anything; tells what is unusual, once.
 
         Raises:
-            ModelError: naming the folder and the way to make it.
+            ModelError: naming the folder and the way to make it, or the sizes.
         """
         check_folder(self.profile.target_model, self.profile)
         for role in ROLES:
             if (draft := self._draft_model(role)) is not None:
                 check_folder(draft, self.profile)
+            if draft is not None and self._is_draft_model(role):
+                self._tell(draft_notes(self.profile, draft))
 
     def start(self) -> None:
         """Starts the engines' processes, checks what can be checked without loading, and waits
         until vLLM is imported. Cheap to call again.
 
         Raises:
-            ModelError: a model folder is missing, or target and draft do not fit together.
+            ModelError: a model folder is missing, target and draft do not fit together, or the
+                memory does not hold them.
             EngineUnavailable: the interpreter cannot import vLLM, or only its CPU build.
             EngineStartError: others have the devices.
         """
@@ -112,6 +130,8 @@ class EnginePair:
         self.check_models()
         if self._lease is not None:
             self._lease.take()
+        # Only now have the engines of other sessions given their memory back.
+        check_memory(self.profile, self._draft_model("speculative"))
         has_two_vllms = self.profile.baseline_python is not None
         # The processes import side by side; only then is either waited for. One that has not
         # loaded takes no place, so two vLLMs are asked at once in the sequential layout too.
@@ -154,6 +174,8 @@ class EnginePair:
             if self.profile.layout == "sequential":
                 for other in self._loaded - {role}:
                     self._end(other)
+            if self.profile.layout == "sequential" or role == "speculative":
+                self._draft.close()
             if role not in self._engines:
                 self._spawn(role)
             if role not in self._loaded:
@@ -191,13 +213,24 @@ class EnginePair:
         """
         return self.engine("baseline").score(prompt_token_ids, token_ids)
 
-    def step_costs(self, workload: Workload) -> StepCosts | None:  # noqa: ARG002
-        """Not measured."""
-        return None
-
     def cost(self) -> Cost | None:
-        """Not measured."""
-        return None
+        """What both engines took so far, those that have ended included; `None` before both have
+        loaded."""
+        for role in self._loaded:
+            self._note_peak(role)
+        return cost_of(self.profile, self.facts, self._peaks)
+
+    def step_costs(self, workload: Workload) -> StepCosts | None:
+        """What steps of drafting and verifying cost under a workload's load.
+
+        A draft model is loaded alone for it, in the place of the speculative engine, which is
+        started again when it is asked for: best asked of all workloads together, at the end.
+
+        Raises:
+            SpecdecError: what kept the baseline engine from answering.
+        """
+        with self._remembering():
+            return self._steps.of(workload)
 
     def close(self) -> None:
         """Ends both engines and all they started, and gives their devices back."""
@@ -235,20 +268,54 @@ class EnginePair:
     def _devices(self) -> Mapping[str, str]:
         return {} if self._lease is None else self._lease.env
 
-    def _end_all(self) -> None:
+    def _draft_alone(self) -> Engine:
+        """The draft model loaded alone: beside the baseline engine, or also in its place."""
         for role in list(self._engines):
-            self._end(role)
+            if role == "speculative" or self.profile.layout == "sequential":
+                self._end(role)
+        return self._draft.engine(self._devices)
+
+    def _end_all(self) -> None:
+        try:
+            for role in list(self._engines):
+                self._end(role)
+        finally:
+            self._draft.close()
+
+    def _note_peak(self, role: Role) -> None:
+        """Only while the engine runs is it told."""
+        peak = peak_memory_bytes(
+            self.profile.device,
+            self._engines[role].pid,
+            num_gpus=self.profile.num_gpus,
+            visible=self._devices.get("CUDA_VISIBLE_DEVICES"),
+        )
+        if peak is not None:
+            self._peaks[role] = max(peak, self._peaks.get(role, 0))
 
     def _end(self, role: Role) -> None:
-        self._engines.pop(role).close()
-        self._loaded.discard(role)
+        try:
+            if role in self._loaded:
+                self._note_peak(role)
+        finally:
+            self._loaded.discard(role)
+            self._engines.pop(role).close()
+
+    def _tell(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            if note not in self._told:
+                self._told.add(note)
+                self._watch.phase(f"note: {note}")
 
     def _draft_model(self, role: Role) -> str | None:
         return (self.profile.speculation(role) or {}).get("model")
 
+    def _is_draft_model(self, role: Role) -> bool:
+        return (self.profile.speculation(role) or {}).get("method") in (None, "draft_model")
+
     def _check_draft(self, role: Role, engine: ProcessEngine) -> None:
         """Only a draft model of its own has a vocabulary of its own."""
-        draft, config = self._draft_model(role), self.profile.speculation(role) or {}
-        if draft is None or config.get("method") not in (None, "draft_model"):
+        draft = self._draft_model(role)
+        if draft is None or not self._is_draft_model(role):
             return
         check_vocabulary(engine.folder(self.profile.target_model), engine.folder(draft))

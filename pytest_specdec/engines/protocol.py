@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pytest_specdec.engines.cost import Cost
 from pytest_specdec.engines.step_costs import StepCosts
 from pytest_specdec.errors import SpecdecError
 from pytest_specdec.generation import Pass, Role, RunPair, TokenScore
 from pytest_specdec.workload import Prompt, Workload
-from pytest_specdec.worth_it import Cost
 
 Progress = Callable[[Mapping[str, int]], None]
 """Told `num_finished` requests and `num_output_tokens` while an engine generates."""
@@ -139,14 +139,13 @@ class Pair(Protocol):
         """Tokens of an answer under the baseline engine's own distribution."""
         ...
 
-    def step_costs(self, workload: Workload) -> StepCosts | None:
-        """What a draft and a verification cost at a workload's load; `None` where that cannot be
-        had."""
+    def cost(self) -> Cost | None:
+        """What both engines took so far; `None` before they are loaded, and for a recording."""
         ...
 
-    def cost(self) -> Cost | None:
-        """What speculation takes beside what the baseline engine takes; `None` where that cannot be
-        had."""
+    def step_costs(self, workload: Workload) -> StepCosts | None:
+        """What steps of drafting and verifying cost under a workload's load; measured once, and
+        `None` where that cannot be. The speculative engine may be ended for it."""
         ...
 
     def close(self) -> None:

@@ -100,10 +100,10 @@ class RecordedPair:
     def close(self) -> None:
         """Nothing is to be ended."""
 
-    def step_costs(self, workload: Workload) -> None:
-        """Not recorded."""
-
     def cost(self) -> None:
+        """What the engines took is not recorded."""
+
+    def step_costs(self, workload: Workload) -> None:
         """Likewise."""
 
     def engine(self, role: Role) -> NoReturn:

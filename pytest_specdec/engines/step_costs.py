@@ -1,4 +1,7 @@
-"""Step costs: what a draft and a verification cost, in steps of the plain engine. Floor 1."""
+"""What steps cost, as a fact. Floor 1.
+
+`step_costing` measures it.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCosts:
-    """Ratios of times of steps, each at the same number of requests in flight.
+    """Costs of steps in plain steps of the target, at one load.
 
     Attributes:
-        draft_ratio: a step of the draft model over one of the target model; 0 for methods that
-            draft without a model, `None` where it cannot be had.
-        verification_ratio: a step over `num_speculative_tokens` + 1 tokens a request over a plain
-            one; `None` where it cannot be had.
+        draft_ratio: a step of the draft model alone; 0 for methods that draft without a model,
+            `None` where it cannot be had.
+        verification_ratio: a step of the target over as many tokens of each request as a draft has,
+            and one more; `None` where that many do not fit the engine.
+        notes: why one of them is `None`.
     """
 
     draft_ratio: float | None
     verification_ratio: float | None
+    notes: tuple[str, ...] = ()

@@ -1,4 +1,5 @@
-"""This plugin's own `report.json`: the speculative engine's run of each workload of each profile.
+"""This plugin's own `report.json`: the speculative engine's run of each workload of each profile,
+and each point of a session that asks whether speculation is worth it.
 
 Floor 1.
 """
@@ -14,8 +15,9 @@ from statistics import fmean
 from pytest_specdec.imports.document import Document
 from pytest_specdec.imports.fields import Fields
 from pytest_specdec.imports.imported import ImportedMeasurement, Latency, completed, counted
+from pytest_specdec.sweep import Point
 
-SCHEMA_VERSIONS = (1, 2, 3)  # what is read here is the same in all
+SCHEMA_VERSIONS = (1, 2, 3, 4)  # what is read here is the same in all
 
 
 def fits(document: Document) -> bool:
@@ -25,7 +27,7 @@ def fits(document: Document) -> bool:
 
 
 def read(document: Document) -> tuple[ImportedMeasurement, ...]:
-    """A measurement for each workload of each profile."""
+    """A measurement for each workload and each point of each profile."""
     whole = Fields(file=document.name, table=document.table)
     version = whole.table["schema_version"]
     if version not in SCHEMA_VERSIONS:
@@ -45,6 +47,8 @@ def _workloads(whole: Fields) -> Iterator[ImportedMeasurement]:
         name = profile.inside("profile").table.get("name")
         for workload in profile.items("workloads"):
             yield _measurement(workload, label=f"{name}/{workload.table.get('name')}")
+        for point in profile.inside("worth_it").items("points"):
+            yield _gained(point, profile=name)
 
 
 def _measurement(workload: Fields, *, label: str) -> ImportedMeasurement:
@@ -59,6 +63,27 @@ def _measurement(workload: Fields, *, label: str) -> ImportedMeasurement:
         speedup=_speedup(measurement.inside("speedup")),
     )
     return completed(told, measurement)
+
+
+def _gained(point: Fields, *, profile: object) -> ImportedMeasurement:
+    """Of one point, with its place in the label as in its test's name, and what differs from the
+    profile."""
+    place = point.inside("point")
+    swept = Point(
+        in_flight=place.count("in_flight") or 1,
+        context_tokens=place.count("context_tokens"),
+        temperature=place.number("temperature"),
+    )
+    changes = [f"{key} {value}" for key, value in point.inside("changes").table.items()]
+    name = f"{profile}/{point.table.get('workload')}[{swept.name}]"
+    told = ImportedMeasurement(
+        label=" ".join(filter(None, [name, ", ".join(changes)])),
+        acceptance_rate=point.number("acceptance_rate"),
+        mean_acceptance_length=point.number("mean_acceptance_length"),
+        concurrency=swept.in_flight,
+        speedup=point.number("gain"),
+    )
+    return completed(told, point)
 
 
 def _speedup(speedup: Fields) -> float | None:

@@ -109,7 +109,7 @@ def speedups(figures: Sequence[Figure]) -> Chart:
     def place(value: float | None) -> float | None:
         return None if value is None else _between(math.log(max(value, 1e-9) / low) / scale)
 
-    return _rows(figures, place, _log_ticks(low, high), origin=1.0)
+    return _rows(figures, place, log_ticks(low, high), origin=1.0)
 
 
 def positions(now: Sequence[float], stored: Sequence[float]) -> Chart:
@@ -161,7 +161,7 @@ def scatter(points: Sequence[tuple[str, float, float, bool]]) -> Chart:
         origin=up(1.0),
         y_ticks=tuple(
             Tick(at=up(value), label=f"{label}x")
-            for value, label in _log_ticks(low, high, at_most=5)
+            for value, label in log_ticks(low, high, at_most=5)
         ),
     )
 
@@ -209,7 +209,7 @@ def _upwards(share: float) -> float:
     return PLOT_BOTTOM - (PLOT_BOTTOM - PLOT_TOP) * min(max(share, 0.0), 1.0)
 
 
-def _log_ticks(low: float, high: float, *, at_most: int = 7) -> list[tuple[float, str]]:
+def log_ticks(low: float, high: float, *, at_most: int = 7) -> list[tuple[float, str]]:
     """Round numbers, 1 always among them, no more than fit."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     values = sorted(nice * 10.0**power for power in powers for nice in _NICE)

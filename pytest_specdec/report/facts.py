@@ -168,30 +168,22 @@ class ProfileReport:
         """One word for the profile."""
         refused = {*self.not_run.values()} - {NOT_REACHED}
         own = {each.outcome for each in self.own_tests}
-        if self.failure is not None or refused or (self._has_measured and self.not_run):
+        has_run = bool(self.workloads or (self.worth_it is not None and self.worth_it.points))
+        if self.failure is not None or refused or (has_run and self.not_run):
             return "error"
         if "error" in own:
             return "error"
         is_failing = any(each.is_defective or each.failing for each in self.workloads)
-        if is_failing or self.is_unused_failing or "failed" in own or self._is_not_worth_it:
+        if is_failing or self._is_not_worth_it or self.is_unused_failing or "failed" in own:
             return "failed"
-        return "passed" if self._has_measured or own - {"skipped"} else "nothing ran"
-
-    @property
-    def has_anything(self) -> bool:
-        """Whether there is anything to tell."""
-        return self._has_measured or bool(self.own_tests)
-
-    @property
-    def _has_measured(self) -> bool:
-        return bool(self.workloads or (self.worth_it is not None and self.worth_it.points))
+        return "passed" if has_run or own - {"skipped"} else "nothing ran"
 
     @property
     def _is_not_worth_it(self) -> bool:
-        """Whether greedy answers differ at a point, or a gain is not there that must be."""
-        return self.worth_it is not None and (
-            bool(self.worth_it.unmet)
-            or any(each.answer == "not identical" for each in self.worth_it.points)
+        """Whether a gain that there must be is not there, or was had with other answers."""
+        told = self.worth_it
+        return told is not None and bool(
+            told.unmet or any(each.answer == "not identical" for each in told.points)
         )
 
     @property

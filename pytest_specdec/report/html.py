@@ -18,6 +18,7 @@ from pytest_specdec.report.excerpt import excerpt, visible
 from pytest_specdec.report.figures import decimal
 from pytest_specdec.report.page import page
 from pytest_specdec.report.told import COLUMNS, OWN_COLUMNS, SEVERITIES
+from pytest_specdec.report.told_worth_it import COST_COLUMNS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,7 +30,12 @@ def html_page(data: Mapping[str, Any]) -> str:
     """The page's text."""
     template = _environment().get_template("report.html.j2")
     return template.render(
-        view=page(data), columns=COLUMNS, own_columns=OWN_COLUMNS, style=_style(), policy=_policy()
+        view=page(data),
+        columns=COLUMNS,
+        own_columns=OWN_COLUMNS,
+        cost_columns=COST_COLUMNS,
+        style=_style(),
+        policy=_policy(),
     )
 
 

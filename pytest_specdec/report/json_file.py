@@ -16,20 +16,21 @@ from typing import Any
 
 from pytest_specdec.report.facts import ProfileReport, overall
 from pytest_specdec.report.json_workload import workload_data
+from pytest_specdec.report.json_worth_it import worth_it_data
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 def report_data(reports: Sequence[ProfileReport]) -> dict[str, Any]:
     """What the file holds, as `json.loads` would give it."""
-    pure: dict[str, Any] = _pure(
+    plain: dict[str, Any] = pure(
         {
             "schema_version": SCHEMA_VERSION,
             "verdict": overall([report.verdict for report in reports]),
             "profiles": [_profile(report) for report in reports],
         }
     )
-    return pure
+    return plain
 
 
 def report_json(data: Mapping[str, Any]) -> str:
@@ -56,17 +57,18 @@ def _profile(report: ProfileReport) -> dict[str, Any]:
         "update": None if report.update is None else asdict(report.update),
         "workloads": [workload_data(each) for each in report.workloads],
         "own_tests": [asdict(each) for each in report.own_tests],
+        "worth_it": None if report.worth_it is None else worth_it_data(report.worth_it),
     }
 
 
-def _pure(value: Any) -> Any:
+def pure(value: Any) -> Any:
     """As JSON has it. An unbounded interval has no number there: it is `null`."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {key: _pure(value[key]) for key in sorted(value)}  # as the file has them
+        return {key: pure(value[key]) for key in sorted(value)}  # as the file has them
     if isinstance(value, list | tuple):
-        return [_pure(each) for each in value]
+        return [pure(each) for each in value]
     if isinstance(value, Path | date | time):  # TOML has dates and times
         return str(value)
     return value

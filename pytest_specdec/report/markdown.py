@@ -1,18 +1,16 @@
 """Markdown for `$GITHUB_STEP_SUMMARY` and for people: the verdict, a table, what failed, and why.
 
-What models and prompts said stands in `<pre>`, where Markdown is text, or with what may be markup
-as entities, so that it can be neither markup nor a link nor a mention. Floor 4; pure.
+Floor 4; pure.
 """
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from pytest_specdec.report.excerpt import excerpt, visible
+from pytest_specdec.report.excerpt import excerpt
 from pytest_specdec.report.facts import ABSENT
+from pytest_specdec.report.markdown_parts import inline, pre, table
+from pytest_specdec.report.markdown_worth_it import worth_it_blocks
 from pytest_specdec.report.told import (
     COLUMNS,
     OWN_COLUMNS,
@@ -32,8 +30,6 @@ MAX_BYTES = 1024 * 1024
 UPDATE_COLUMNS = ("workload", "stored figure", "old", "new")
 RESERVED_BYTES = 400  # for what tells that something was cut
 SIGNS = {"passed": "✅", "failed": "❌", "error": "❌", "nothing ran": "⚠️"}
-# All that may be markup within a line, and what makes a link of an address.
-_MARKUP = re.compile(r"""[&<>"'`*_\[\]|~\\#@!$]|:(?=//)|(?<=www)\.""", re.IGNORECASE)
 
 
 def markdown(data: Data, *, max_bytes: int = MAX_BYTES) -> str:
@@ -64,18 +60,20 @@ def _fitted(blocks: Sequence[str], max_bytes: int) -> str:
 def _profile(profile: Data) -> Iterator[str]:
     hardware = profile["hardware"]
     yield (
-        f"### Profile {_inline(profile['profile']['name'])}: {profile['verdict']}\n\n"
-        f"vLLM {_inline(profile['versions'].get('vllm') or ABSENT)} on {_inline(hardware['name'])}"
+        f"### Profile {inline(profile['profile']['name'])}: {profile['verdict']}\n\n"
+        f"vLLM {inline(profile['versions'].get('vllm') or ABSENT)} on {inline(hardware['name'])}"
         f" ({hardware['count']} {'cores' if hardware['device'] == 'cpu' else 'GPUs'})\n"
     )
     if profile["workloads"]:
-        yield _table(COLUMNS, [_marked_row(each) for each in profile["workloads"]])
+        yield table(COLUMNS, [_marked_row(each) for each in profile["workloads"]])
+    if profile["worth_it"] is not None:
+        yield from worth_it_blocks(profile["worth_it"])
     if profile["failure"] is not None:
-        yield f"**The engines ended:**\n\n{_pre(profile['failure'])}"
+        yield f"**The engines ended:**\n\n{pre(profile['failure'])}"
     for name, reason in profile["not_run"].items():
-        yield f"- ❌ not run: {_inline(name)}: {_inline(reason)}\n"
+        yield f"- ❌ not run: {inline(name)}: {inline(reason)}\n"
     if profile["is_unused_failing"]:
-        yield f"- ❌ stored, but no test asked for: {_inline(', '.join(profile['unused']))}\n"
+        yield f"- ❌ stored, but no test asked for: {inline(', '.join(profile['unused']))}\n"
     everything = [(each["name"], one) for each in profile["workloads"] for one in told(each)]
     for severity, title in (("error", "Failures"), ("warning", "Known defects"), ("note", "Notes")):
         found = [_details(name, one) for name, one in everything if one.severity == severity]
@@ -85,22 +83,22 @@ def _profile(profile: Data) -> Iterator[str]:
     if profile["own_tests"]:
         failing = sum(map(is_failing, profile["own_tests"]))
         yield f"#### Tests of your own ({len(profile['own_tests'])}, failing: {failing})\n"
-        yield _table(OWN_COLUMNS, [[*map(_inline, each)] for each in own_test_rows(profile)])
+        yield table(OWN_COLUMNS, [[*map(inline, each)] for each in own_test_rows(profile)])
     yield from _environment(profile)
 
 
 def _marked_row(workload: Data) -> tuple[str, ...]:
     name, verdict, *rest = row(workload)
     sign = "❌" if workload["is_failing"] else "✅" if verdict in ("passed", "stored") else "⚠️"
-    return (_inline(name), f"{sign} {verdict}", *map(_inline, rest))
+    return (inline(name), f"{sign} {verdict}", *map(inline, rest))
 
 
 def _details(workload: str, one: Told) -> str:
     """The place of the difference or of the defect included."""
-    evidence = "".join(f"\n{_pre(each)}" for each in _evidence(one))
+    evidence = "".join(f"\n{pre(each)}" for each in _evidence(one))
     return (
-        f"<details>\n<summary>{_inline(workload)}: {_inline(one.test)}: {_inline(one.title)} "
-        f"({SEVERITIES[one.severity]})</summary>\n\n{_pre(one.text)}{evidence}\n</details>\n"
+        f"<details>\n<summary>{inline(workload)}: {inline(one.test)}: {inline(one.title)} "
+        f"({SEVERITIES[one.severity]})</summary>\n\n{pre(one.text)}{evidence}\n</details>\n"
     )
 
 
@@ -136,14 +134,14 @@ def _environment(profile: Data) -> Iterator[str]:
         for name, version in profile["versions"].items()
     ]
     yield "#### Environment\n"
-    yield _table(("", "now", "stored"), [[*map(_inline, each)] for each in versions])
+    yield table(("", "now", "stored"), [[*map(inline, each)] for each in versions])
     differences = [
         (key, *map(str, values)) for key, values in profile["config_differences"].items()
     ]
     if differences:
         yield "The engines differ in:\n"
         titles = ("", "baseline", "speculative")
-        yield _table(titles, [[*map(_inline, each)] for each in differences])
+        yield table(titles, [[*map(inline, each)] for each in differences])
     notes = [
         *(
             f"{each['name']}: while it was timed, {disturbance}"
@@ -156,27 +154,10 @@ def _environment(profile: Data) -> Iterator[str]:
     if profile["is_changed"]:
         notes.append("the profile's settings are not those that the numbers were stored with")
     if notes:
-        yield "\n".join(f"- {_inline(each)}" for each in notes) + "\n"
+        yield "\n".join(f"- {inline(each)}" for each in notes) + "\n"
     if rows := update_rows(profile):
-        yield _table(UPDATE_COLUMNS, [[*map(_inline, each)] for each in rows])
+        yield table(UPDATE_COLUMNS, [[*map(inline, each)] for each in rows])
 
 
 def _defect(defect: Data) -> str:
     return f"`{defect['check']}` of `{defect['workload']}`"
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
-
-
-def _inline(text: Any) -> str:
-    """One line that is text and nothing else. A mention is broken by a space of no width, since
-    GitHub looks for those after Markdown."""
-    line = " ".join(visible(str(text)).split())
-    return _MARKUP.sub(lambda mark: f"&#{ord(mark[0])};", line).replace("&#64;", "&#64;\u200b")
-
-
-def _pre(text: str) -> str:
-    """A blank line inside would end nothing: `<pre>` goes on to its end tag, which is escaped."""
-    return f"<pre>{html.escape(visible(text))}</pre>\n"

@@ -11,6 +11,7 @@ from pytest_specdec.report.charts import Figure, lengths, speedups
 from pytest_specdec.report.facts import ABSENT
 from pytest_specdec.report.figures import decimal
 from pytest_specdec.report.page_workload import workload_view
+from pytest_specdec.report.page_worth_it import worth_it_view
 from pytest_specdec.report.told import (
     Data,
     is_failing,
@@ -18,6 +19,7 @@ from pytest_specdec.report.told import (
     update_lines,
     update_rows,
 )
+from pytest_specdec.report.told_worth_it import remarks
 
 KINDS = {"passed": "good", "failed": "bad", "error": "bad", "nothing ran": "warn"}
 HIDDEN_SETTINGS = {"name", "root", "known_defects"}  # shown elsewhere, or of no use elsewhere
@@ -43,6 +45,7 @@ def _profile(data: Data, id_: str) -> View:
         "summary": _summary(data, workloads),
         "lines": [*_lines(data)],
         "workloads": workloads,
+        "worth_it": _worth_it(data, f"{id_}-worth-it"),
         "own_rows": own_test_rows(data),
         "known_rows": [*_known(data)],
         "update_rows": update_rows(data),
@@ -63,7 +66,12 @@ def _profile(data: Data, id_: str) -> View:
 
 
 def _summary(data: Data, workloads: Sequence[View]) -> str:
-    """How many workloads, and what was told of them."""
+    """How many workloads, and what was told of them; or how many points."""
+    worth_it = data["worth_it"]
+    if worth_it is not None and not workloads:
+        counts = Counter(each["answer"] for each in worth_it["points"])
+        told = ", ".join(f"{answer}: {count}" for answer, count in counts.items())
+        return f"points measured: {len(worth_it['points'])} ({told or 'none'})."
     counts = Counter(one.severity for each in workloads for one in each["told"])
     failing = sum(each["is_failing"] for each in data["workloads"])
     return (
@@ -72,7 +80,14 @@ def _summary(data: Data, workloads: Sequence[View]) -> str:
     )
 
 
+def _worth_it(data: Data, id_: str) -> View | None:
+    return None if data["worth_it"] is None else worth_it_view(data["worth_it"], id_)
+
+
 def _lines(data: Data) -> Iterator[str]:
+    if data["worth_it"] is not None:
+        yield from (f"unmet: {each}" for each in data["worth_it"]["unmet"])
+        yield from remarks(data["worth_it"])
     for each in data["workloads"]:
         if each["is_failing"]:
             kinds = dict.fromkeys(finding["kind"] for finding in each["findings"])

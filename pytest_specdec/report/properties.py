@@ -23,6 +23,7 @@ from pytest_specdec.report.property_names import (
 )
 from pytest_specdec.stored_baseline import rounded
 from pytest_specdec.workload import Metric
+from pytest_specdec.worth_it import PointGain
 
 Value = str | int | float
 Properties = list[tuple[str, Value]]
@@ -72,6 +73,31 @@ def metric_properties(report: WorkloadReport, metric: Metric) -> Properties:
             "specdec_floor": verdict.floor,
             "specdec_smallest_fall": verdict.smallest_drop,
             **figures,
+        }
+    )
+
+
+def point_properties(point: PointGain) -> Properties:
+    """What speculation does for a workload at one point of its sweep, and what it is made of."""
+    return _known(
+        {
+            "specdec_answer": point.answer,
+            "specdec_reason": point.reason or None,
+            "specdec_in_flight": point.point.in_flight,
+            "specdec_context_tokens": point.point.context_tokens,
+            "specdec_temperature": point.point.temperature,
+            "specdec_num_speculative_tokens": point.num_speculative_tokens,
+            "specdec_gain": point.gain,
+            "specdec_low": point.low,
+            "specdec_high": point.high,
+            "specdec_acceptance_rate": point.acceptance_rate,
+            "specdec_mean_acceptance_length": point.mean_acceptance_length,
+            "specdec_tokens_per_step_ratio": point.tokens_per_step_ratio,
+            "specdec_step_cost_ratio": point.step_cost_ratio,
+            "specdec_ttft_ratio": point.ttft_ratio,
+            "specdec_tpot_ratio": point.tpot_ratio,
+            "specdec_expected": point.expected,
+            "specdec_expected_verified": point.expected_verified,
         }
     )
 

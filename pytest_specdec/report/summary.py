@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_specdec.assessment import Assessment
 from pytest_specdec.report.facts import ABSENT, ProfileReport, WorkloadReport
 from pytest_specdec.report.figures import decimal, scattered
+from pytest_specdec.report.worth_it_lines import worth_it_lines
 from pytest_specdec.verdict import number, percent
 
 COLUMNS = (
@@ -23,14 +24,16 @@ COLUMNS = (
 
 def summary_lines(report: ProfileReport) -> list[str]:
     """One profile's part of the summary; empty when nothing ran."""
-    if not report.workloads:
+    worth_it = [] if report.worth_it is None else worth_it_lines(report.worth_it)
+    if not report.workloads and not worth_it:
         return []
-    table = [COLUMNS, *(_row(each) for each in report.workloads)]
+    return [*(_table(report.workloads) if report.workloads else ()), *worth_it, *_notes(report)]
+
+
+def _table(workloads: Sequence[WorkloadReport]) -> Iterator[str]:
+    table = [COLUMNS, *map(_row, workloads)]
     widths = [max(len(row[column]) for row in table) for column in range(len(COLUMNS))]
-    return [
-        *("  ".join(map(str.ljust, row, widths)).rstrip() for row in table),
-        *_notes(report),
-    ]
+    return ("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
 
 
 def _row(report: WorkloadReport) -> tuple[str, ...]:

@@ -171,7 +171,12 @@ def test_every_circumstance_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "part"), [("key of a profile", "profile_report"), ("key of a workload", "workload")]
+    ("heading", "part"),
+    [
+        ("key of a profile", "profile_report"),
+        ("key of `worth_it`", "worth_it"),
+        ("key of a workload", "workload"),
+    ],
 )
 def test_every_key_of_a_report_is_told(heading: str, part: str) -> None:
     schema = json.loads((PACKAGE / "report/report.schema.json").read_text(encoding="utf-8"))

@@ -15,10 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-# Loaded here, before pytester notes which modules there are: numpy must not be loaded twice.
+# Loaded here, before pytester notes which modules there are, and drops what else a session loads:
+# numpy must not be loaded twice, and the others take longer to load than a session.
 import jinja2  # noqa: F401
 import jsonschema  # noqa: F401
 import pytest
+import scipy.optimize
 import scipy.special  # noqa: F401
 import sqlglot.optimizer  # noqa: F401
 

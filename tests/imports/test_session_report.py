@@ -10,7 +10,9 @@ import pytest
 
 from pytest_specdec.counters import DraftCounters
 from pytest_specdec.report.json_file import SCHEMA_VERSION, report_data, report_json
+from pytest_specdec.worth_it import WorthIt
 from tests.imports.reading import document, of_json, read_all, refused
+from tests.measured_gains import gained
 from tests.report.reported import profile_report, workload_report
 
 
@@ -39,9 +41,23 @@ def test_workloads() -> None:
     assert (run.ttft.median_ms, run.tpot.median_ms, run.speedup) == (5.0, 2.0, None)
 
 
-@pytest.mark.parametrize("version", [1, 2, SCHEMA_VERSION])
+@pytest.mark.parametrize("version", [1, 2, 3, SCHEMA_VERSION])
 def test_versions(version: int) -> None:
     assert read_all(of_json({**report(), "schema_version": version}))
+
+
+def test_points_of_a_session_that_asks_whether_speculation_is_worth_it() -> None:
+    points = [
+        gained(in_flight=4, temperature=0.0),
+        gained(changes={"num_speculative_tokens": 2}, gain=None, acceptance_rate=None),
+    ]
+    asked = profile_report(workloads=(), worth_it=WorthIt(points=points, answers=(), cost=None))
+    first, second = read_all(of_json(json.loads(report_json(report_data([asked])))))
+    assert first.label == "fast/sql[in_flight=4,temperature=0]"
+    assert (first.acceptance_rate, first.mean_acceptance_length) == (0.625, 2.875)
+    assert (first.concurrency, first.speedup, first.num_drafts) == (4, 2.0, None)
+    assert second.label == "fast/sql[in_flight=1] num_speculative_tokens 2"
+    assert (second.acceptance_rate, second.speedup) == (None, None)
 
 
 def test_speedup_is_the_mean_over_all_loads() -> None:
@@ -60,7 +76,7 @@ def test_drafts_that_nobody_counted_and_none() -> None:
 @pytest.mark.parametrize(
     ("data", "fact"),
     [
-        ({**report(), "schema_version": 4}, "`schema_version` is 4, and known here: 1, 2, 3"),
+        ({**report(), "schema_version": 5}, "`schema_version` is 5, and known here: 1, 2, 3, 4"),
         ({"schema_version": 1, "profiles": []}, "holds no workload"),
         ({"schema_version": 1, "profiles": [3]}, "`profiles`, 1 is not a table: 3"),
         (of_workload(speedup={"loads": [["x"]]}), "`loads` are no lists of numbers"),

@@ -259,8 +259,8 @@ VALID = {"answers": {"about j": "{}"}}
 def test_a_long_answer_makes_no_long_file(project: Project) -> None:
     schema = {"name": "any", "schema": {"type": "object"}}
     held = {"response_format": {"type": "json_schema", "json_schema": schema}}
-    text = "ANSWER: {" + "long " * 200_000
-    project.workload("code", {"id": "j", "content": text, "max_tokens": 400_000, **held})
+    text = "ANSWER: {" + "long " * 10_000
+    project.workload("code", {"id": "j", "content": text, "max_tokens": 20_000, **held})
     result, suite = junit(project, "-k", "json[j]")
     assert result.counts == {"failed": 1}
     (failure,) = case(suite, "json[j]").findall("failure")

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from pytest_specdec.profile_report import told_from
 from tests.fake_engine.project import FAST, Project
+from tests.measured_gains import all_of
+from tests.report.reported import profile_report
 
 
 def strings(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
@@ -111,3 +114,13 @@ def test_a_path_that_merely_holds_the_project_s_stays_whole(project: Project) ->
     (profile,) = project.report()["profiles"]
     assert profile["failure"].partition("\n")[0].endswith(f"no file: {other}")
     assert profile["not_run"]["code"].endswith(f"no file: {other}")
+
+
+def test_reasons_why_speculation_is_not_worth_it_tell_them_so_too() -> None:
+    why = "the engine's log is /work/project/.specdec/logs/a.log"
+    asked = profile_report(worth_it=all_of(why))
+    told = told_from(asked, Path("/work/project")).worth_it
+    assert told is not None
+    reasons = {each.reason for each in told.points} | {each.reason for each in told.answers}
+    reasons |= {*told.unmet}
+    assert reasons == {"the engine's log is .specdec/logs/a.log"}

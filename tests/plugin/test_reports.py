@@ -188,7 +188,7 @@ def again(workloads: list[Any], recorded: Project) -> list[dict[str, Any]]:
 def test_report_json_can_be_judged_again(recorded: Project, settings: dict[str, Any]) -> None:
     result = recorded.fake(**settings).run("suites")
     (of_profile,) = result.report["profiles"]
-    assert result.report["schema_version"] == 3
+    assert result.report["schema_version"] == 4
     assert [each["name"] for each in of_profile["workloads"]] == ["code", "story"]
     assert again(of_profile["workloads"], recorded) == [
         {

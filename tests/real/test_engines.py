@@ -21,6 +21,7 @@ from pytest_specdec.workload import Prompt, Workload
 from tests.real.conftest import LOOP, MAX_MODEL_LEN, PROMPTS, Recorder, row, workload
 
 NUM_SPECULATIVE_TOKENS = 4
+GIB = 2**30
 
 
 @pytest.fixture(scope="module", params=[1, 4])
@@ -148,6 +149,30 @@ def test_the_engines_are_configured_alike(pair: EnginePair, runs: RunPair) -> No
     assert baseline.versions == speculative.versions == pair.versions
     assert re.match(r"\d+\.\d+", str(pair.versions["vllm"]))
     assert 0 < baseline.load_s < 120
+
+
+def test_what_the_engines_took(pair: EnginePair, runs: RunPair) -> None:
+    cost = pair.cost()
+    assert cost is not None
+    for role, own in zip(ROLES, (cost.baseline, cost.speculative), strict=True):
+        assert own.load_s == pair.facts[role].load_s
+        # 135 million parameters of four bytes.
+        assert own.weights_bytes is not None
+        assert 134e6 < own.weights_bytes / 4 < 136e6
+        assert (own.kv_cache_blocks, own.kv_cache_tokens) == (96, 96 * 32)
+        assert own.peak_memory_bytes is not None
+        assert own.weights_bytes < own.peak_memory_bytes < 8 * GIB
+    assert (cost.draft_weights_bytes, cost.size_ratio) == (None, None)
+
+
+def test_what_steps_cost(pair: EnginePair, tmp_path: Path) -> None:
+    costs = pair.step_costs(workload(tmp_path, "alone", [row("count", PROMPTS["count"])]))
+    assert costs is not None
+    assert costs.draft_ratio == 0.0
+    if costs.verification_ratio is None:  # this machine does other work
+        assert "its passes scatter" in costs.notes[0]
+    else:
+        assert 0.3 < costs.verification_ratio < 15
 
 
 def prompt(content: str, **fields: Any) -> Prompt:

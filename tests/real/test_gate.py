@@ -28,6 +28,8 @@ num_blocks = 2
 engine_args = {engine_args}
 speculative_config = {speculative_config}
 tolerances = {{ speedup_drop = 0.9 }}
+# Other tests may run beside it.
+limits = {{ max_other_cpu_share = 1.0 }}
 """
 
 

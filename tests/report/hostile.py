@@ -10,6 +10,7 @@ from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.json_file import report_data
 from tests.measured import counters, stored
 from tests.measured import prompt as counted
+from tests.measured_gains import all_of
 from tests.report.reported import FACTS, own_test, profile_report, update, workload_report
 from tests.said import generation, pair, prompt, walk
 
@@ -102,6 +103,7 @@ def hostile_report(**facts: Any) -> Any:
             "untested": (DEFECT,),
             "is_changed": True,
             "is_unused_failing": True,
+            "worth_it": all_of(HOSTILE),
             "own_tests": (
                 own_test(),
                 own_test("failed", node_id=HOSTILE, workload=HOSTILE, message=HOSTILE),

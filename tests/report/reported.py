@@ -98,6 +98,7 @@ def profile_report(**facts: Any) -> ProfileReport:
         not_run=facts.get("not_run", {}),
         is_unused_failing=facts.get("is_unused_failing", False),
         own_tests=facts.get("own_tests", ()),
+        worth_it=facts.get("worth_it"),
     )
 
 

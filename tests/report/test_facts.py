@@ -8,10 +8,21 @@ import pytest
 
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.facts import OverallVerdict, overall
+from pytest_specdec.worth_it import WorthIt
+from tests.measured_gains import EMPTY, gained
 from tests.report.reported import FINDING, own_test, profile_report, workload_report
 
 DEFECT = KnownDefect(check="json", workload="sql", versions="<1", reason="why")
 FOUND = {("json", "one"): FINDING}
+
+
+def asked(*answers: Any, unmet: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A session that only asks whether speculation is worth it."""
+    points = [gained(answer=each) for each in answers]
+    return {
+        "workloads": (),
+        "worth_it": WorthIt(points=points, answers=(), cost=None, unmet=unmet),
+    }
 
 
 @pytest.mark.parametrize(
@@ -40,6 +51,15 @@ FOUND = {("json", "one"): FINDING}
         ({"workloads": (), "own_tests": (own_test(),)}, "passed"),
         ({"workloads": (), "own_tests": (own_test("xfailed"),)}, "passed"),
         ({"workloads": (), "own_tests": (own_test("skipped"),)}, "nothing ran"),
+        ({"workloads": (), "worth_it": EMPTY}, "nothing ran"),
+        (asked("gains", "loses", "undecided", "unmeasured"), "passed"),
+        (asked("gains", "not identical"), "failed"),
+        (asked("gains", unmet=("why",)), "failed"),
+        ({**asked("gains"), "not_run": {"sql": "refused"}}, "error"),
+        (
+            {**asked("gains"), "not_run": {"sql": "the session ended before it"}},
+            "error",
+        ),
     ],
 )
 def test_a_profile(facts: dict[str, Any], word: str) -> None:

@@ -121,7 +121,8 @@ def test_tables_can_be_heard_and_scrolled(page: Page) -> None:
 
 def test_charts_have_titles_descriptions_and_tables(page: Page) -> None:
     charts = page.all("svg")
-    assert len(charts) == 2 + 2 + 1  # lengths and speedups; two workloads, one of them timed
+    # lengths and speedups; two workloads, one of them timed; the gain by load
+    assert len(charts) == 2 + 2 + 1 + 1
     for each in charts:
         assert each["role"] == "img"
         title, desc = each["aria-labelledby"].split()
@@ -200,7 +201,8 @@ def test_contrast_is_enough_in_light_and_dark(page: Page, theme: int) -> None:
     colours = dict(
         re.findall(r"--([a-z-]+): (#\w{6})", style["text"].split("prefers-color-scheme")[theme])
     )
-    for name in ("text", "muted", "link", "bad", "good", "warn", "now", "stored"):
+    series = [f"series-{each}" for each in "abcdef"]
+    for name in ("text", "muted", "link", "bad", "good", "warn", "now", "stored", *series):
         for ground in ("page", "panel"):
             assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
     assert contrast(colours["mark"], colours["mark-text"]) >= 4.5

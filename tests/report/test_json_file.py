@@ -7,12 +7,17 @@ import math
 from dataclasses import replace
 from typing import Any, NoReturn
 
+import pytest
+
 from pytest_specdec.generation import RunPair
 from pytest_specdec.known_defects import KnownDefect
 from pytest_specdec.report.facts import ProfileReport
 from pytest_specdec.report.json_file import report_data, report_json
 from pytest_specdec.report.saved import report_defect
+from pytest_specdec.worth_it import WorthIt
 from tests.measured import speedup
+from tests.measured_gains import EMPTY, all_of, sweep, with_nothing
+from tests.report.hostile import HOSTILE
 from tests.report.reported import (
     FACTS,
     FINDING,
@@ -51,8 +56,8 @@ def test_the_file_s_frame() -> None:
     two = [profile_report(), profile_report()]
     text, data = report_json(report_data(two)), written(*two)
     assert text.endswith("}\n")
-    assert (data["schema_version"], len(data["profiles"])) == (3, 2)
-    assert written() == {"schema_version": 3, "verdict": "nothing ran", "profiles": []}
+    assert (data["schema_version"], len(data["profiles"])) == (4, 2)
+    assert written() == {"schema_version": 4, "verdict": "nothing ran", "profiles": []}
     assert text == report_json(report_data([profile_report(), profile_report()]))
 
 
@@ -171,3 +176,34 @@ def test_the_measurement_keeps_its_parts() -> None:
     measurement = data["workloads"][0]["measurement"]
     assert measurement["drafts"]["num_accepted_tokens"] == 100
     assert measurement["speedup"] is None
+
+
+def test_a_session_that_asks_whether_speculation_is_worth_it() -> None:
+    assert written(profile_report())["profiles"][0]["worth_it"] is None
+    (data,) = written(profile_report(workloads=(), worth_it=sweep()))["profiles"]
+    told = data["worth_it"]
+    assert told["points"][0]["point"] == {
+        "in_flight": 1,
+        "context_tokens": 128,
+        "temperature": None,
+    }
+    assert told["answers"][0]["break_even"][1] == {
+        "context_tokens": 512,
+        "text": "about 14 (8 to over 16)",
+        "value": 14.0,
+        "low": 8,
+        "high": None,
+    }
+    assert [each["best"] for each in told["answers"]] == [
+        None,
+        None,
+        {"num_speculative_tokens": 5},
+        None,
+    ]
+    assert told["cost"]["speculative"]["kv_cache_blocks"] == 1200
+    assert told["unmet"] == [*sweep().unmet]
+
+
+@pytest.mark.parametrize("worth_it", [EMPTY, with_nothing(), all_of(HOSTILE)])
+def test_whatever_it_found_is_written(worth_it: WorthIt) -> None:
+    written(profile_report(workloads=(), worth_it=worth_it))

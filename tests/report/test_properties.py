@@ -15,11 +15,13 @@ from pytest_specdec.report.properties import (
     check_properties,
     item_properties,
     metric_properties,
+    point_properties,
     suite_properties,
 )
 from pytest_specdec.workload import METRICS, Metric
 from tests.docs.test_reference import rows
 from tests.measured import speedup
+from tests.measured_gains import gained, with_nothing
 from tests.report.reported import profile_report, workload_report
 
 DEFECT = KnownDefect(check="speedup", workload="sql", versions=">=1", reason="slow")
@@ -63,6 +65,18 @@ def test_a_metric_s_known_defect_is_told() -> None:
     assert "specdec_known_defect" not in dict(metric_properties(report, "acceptance"))
 
 
+def test_a_point_s_gain_interval_and_answer() -> None:
+    told = dict(point_properties(gained(in_flight=4, temperature=0.0, high=math.inf, gain=2 / 3)))
+    assert told["specdec_answer"] == "gains"
+    assert (told["specdec_in_flight"], told["specdec_temperature"]) == (4, 0.0)
+    assert (told["specdec_gain"], told["specdec_low"]) == (0.666667, 1.8)
+    assert not told.keys() & {"specdec_high", "specdec_context_tokens", "specdec_expected"}
+    assert point_properties(with_nothing().points[0]) == [
+        ("specdec_answer", "unmeasured"),
+        ("specdec_in_flight", 1),
+    ]
+
+
 def test_profiles_stand_side_by_side_and_say_the_same_once() -> None:
     one = profile_report(versions={"vllm": "0.32.0", "driver": None})
     other = replace(one, profile=replace(one.profile, name="slow"), versions={"vllm": "0.33.0"})
@@ -81,6 +95,9 @@ def test_the_page_has_every_property_and_no_other() -> None:
         item_properties(profile="fast", workload="sql", subject=("json", "a"), vllm_version="1"),
         check_properties(FINDING, DEFECT),
         *(metric_properties(full, metric) for metric in METRICS),
+        point_properties(
+            gained(context_tokens=64, temperature=0.5, expected=2.5, expected_verified=2.2)
+        ),
     ]
     names = {name for each in told for name, _ in each}
     page = rows("guides/ci.md", "property")

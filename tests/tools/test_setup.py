@@ -37,13 +37,14 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 
 MODEL = """
 import pathlib, sys
-folder = pathlib.Path(__file__).parent.parent / ".models" / "smollm2-135m-instruct"
+folder = pathlib.Path(__file__).parent.parent / ".models" / "NAME"
 if (folder.parent / "broken").exists():
     sys.exit("it is broken\\nhint: mend it")
 folder.mkdir(parents=True, exist_ok=True)
 (folder / "config.json").touch()
-print("model: made", flush=True)
+print("model: NAME made", flush=True)
 """
+MADE = [f"model: {name} made" for name in setup.MODELS]
 
 
 def wheel(folder: Path, name: str, version: str, *, requires: str = "", body: str = "") -> None:
@@ -63,12 +64,13 @@ def wheel(folder: Path, name: str, version: str, *, requires: str = "", body: st
 
 
 def tiny_project(root: Path) -> Path:
-    """A project with our set-up: three packages in a folder of wheels, and a model."""
+    """A project with our set-up: three packages in a folder of wheels, and its models."""
     for folder in ("tools", "requirements", "wheels"):
         (root / folder).mkdir(parents=True)
     for name in ("setup.py", "environment.py"):
         shutil.copy(ROOT / "tools" / name, root / "tools")
-    (root / "tools" / "build_model.py").write_text(MODEL)
+    for name, program in setup.MODELS.items():
+        (root / program).write_text(MODEL.replace("NAME", name))
     (root / "tools" / "backend.py").write_text(BACKEND)
     (root / "requirements" / "model.json").write_text("{}")
     (root / "requirements" / "cpu.lock").write_text(
@@ -89,7 +91,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tiny_project(tmp_path_factory.mktemp("ready") / "project")
     done = set_up(root)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "model: made" in done.stdout
+    assert done.stdout.splitlines()[-len(MADE) :] == MADE
     return root
 
 
@@ -121,13 +123,29 @@ def test_everything_is_there_and_nothing_is_left_to_do(ready: Path) -> None:
 
     again = set_up(ready)
 
-    assert again.stdout == "setup: nothing to do: .venv and the model are up to date\n"
+    assert again.stdout == "setup: nothing to do: .venv and the models are up to date\n"
 
 
-def test_a_touched_model_is_looked_at_again_and_nothing_else(ready: Path) -> None:
-    (ready / ".models" / "smollm2-135m-instruct" / "config.json").write_text("touched")
+@pytest.mark.parametrize("name", setup.MODELS)
+def test_a_touched_model_is_looked_at_again_and_no_package(ready: Path, name: str) -> None:
+    (ready / ".models" / name / "config.json").write_text("touched")
 
-    assert set_up(ready).stdout == "model: made\n"
+    assert set_up(ready).stdout.splitlines() == MADE
+
+
+@pytest.mark.parametrize("name", setup.MODELS)
+def test_a_model_that_is_gone_is_made_again(ready: Path, name: str) -> None:
+    shutil.rmtree(ready / ".models" / name)
+
+    assert set_up(ready).stdout.splitlines() == MADE
+    assert (ready / ".models" / name).is_dir()
+
+
+def test_other_layers_of_a_draft_are_joined_anew(ready: Path) -> None:
+    (ready / "tools" / "draft").mkdir(exist_ok=True)
+    (ready / "tools" / "draft" / "layers.safetensors").write_bytes(b"other")
+
+    assert set_up(ready).stdout.splitlines() == MADE
 
 
 def test_another_lock_installs_what_changed(ready: Path) -> None:
@@ -197,7 +215,7 @@ def test_a_model_that_fails_is_one_error_and_the_environment_is_kept(ready: Path
     (ready / ".models" / "broken").unlink()
 
     assert (failed.returncode, failed.stderr) == (1, "it is broken\nhint: mend it\n")
-    assert set_up(ready).stdout == "model: made\n"
+    assert set_up(ready).stdout.splitlines() == MADE
 
 
 def test_another_engine_lies_before_everything_else(ready: Path) -> None:
