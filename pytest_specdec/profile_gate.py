@@ -162,6 +162,18 @@ class ProfileGate:
                     return
                 self.step_costs[name] = costs
 
+    def _measure_step_costs(self) -> None:
+        """What keeps them from being measured, the pair remembers, where it is fatal."""
+        for each in self.assessments:
+            if each.workload.point is None or each.workload.name in self.step_costs:
+                continue
+            try:
+                costs = self.pair.step_costs(each.workload)
+            except SpecdecError:
+                return
+            if costs is not None:
+                self.step_costs[each.workload.name] = costs
+
     def baseline_config(self) -> Mapping[str, Any]:
         """What vLLM made of the baseline engine's arguments; loads that engine, if need be.
 
