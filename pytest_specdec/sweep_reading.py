@@ -73,21 +73,6 @@ def check_records(place: Place, request: Mapping[str, Any], sweep: Sweep | None)
         )
 
 
-def check_load(place: Place, sweep: Sweep, *, num_prompts: int) -> None:
-    """Refuses a load that the prompts cannot make.
-
-    Raises:
-        WorkloadError: naming file, line and key.
-    """
-    most = max(sweep.in_flight, default=1)
-    if most > num_prompts:
-        raise place.refusal(
-            f"`workload.sweep.in_flight` asks for {most} requests at once, and there are "
-            f"{num_prompts} prompts",
-            hint=f"write {most - num_prompts} more prompts, or sweep up to {num_prompts} in flight",
-        )
-
-
 def request_at(point: Point, prompt_id: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
     """A prompt's request as it is sent at a point of the sweep."""
     changed = dict(request)

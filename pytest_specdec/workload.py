@@ -17,8 +17,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -34,7 +35,7 @@ from pytest_specdec.request_fields import (
     is_int,
 )
 from pytest_specdec.sweep import Point, Sweep
-from pytest_specdec.sweep_reading import check_load, check_records, read_sweep, request_at
+from pytest_specdec.sweep_reading import check_records, read_sweep, request_at
 
 __all__ = [
     "REQUEST_FIELDS",
@@ -259,26 +260,34 @@ def read_workload(path: Path) -> Workload:
         sweep=sweep,
     )
     _check_in_flight(top, workload)
-    return workload if sweep is None else _swept(top, workload, sweep)
+    return workload if sweep is None else _swept(workload, sweep)
 
 
-def _swept(place: Place, workload: Workload, sweep: Sweep) -> Workload:
+def _swept(workload: Workload, sweep: Sweep) -> Workload:
     """As it is sent without a sweep: with the first of its contexts."""
-    check_load(place, sweep, num_prompts=len(workload.asked))
     for prompt in workload.asked:
         for temperature in sweep.temperature:
             where = Place(path=workload.path, line=prompt.line)
             check_request(where, {**prompt.request, "temperature": temperature})
     if sweep.first_context is None:
         return workload
-    first = Point(in_flight=workload.concurrency, context_tokens=sweep.first_context)
+    first = Point(in_flight=1, context_tokens=sweep.first_context)
     prompts = _sent_at(first, workload.prompts)
     return replace(workload, prompts=prompts, as_written=workload.prompts)
 
 
-def _sent_at(point: Point, prompts: Iterable[Prompt]) -> tuple[Prompt, ...]:
+def _sent_at(point: Point, prompts: Sequence[Prompt]) -> tuple[Prompt, ...]:
+    """All prompts as they are at a point. Where they are fewer than its load some are sent again,
+    as `id~2`, which is no prompt's own id."""
+    number = max(point.in_flight, len(prompts))
+    copies = (
+        replace(each, id=f"{each.id}~{copy}") if copy > 1 else each
+        for copy in count(1)
+        for each in prompts
+    )
     return tuple(
-        replace(each, request=request_at(point, each.id, each.request)) for each in prompts
+        replace(each, request=request_at(point, each.id, each.request))
+        for each in islice(copies, number)
     )
 
 

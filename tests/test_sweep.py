@@ -154,11 +154,6 @@ def test_the_nearest_point_has_the_first_context(tmp_path: Path) -> None:
         ),
         ({"temperature": [0, 0.0]}, "1: `workload.sweep.temperature` must be numbers that are all"),
         (
-            {"in_flight": [1, 4]},
-            "1: `workload.sweep.in_flight` asks for 4 requests at once, and there are 2 prompts\n"
-            "hint: write 2 more prompts, or sweep up to 2 in flight",
-        ),
-        (
             {"context_tokens": [64]},
             "2: `workload.sweep.context_tokens` is given, and no message has `{records}`\n"
             "hint: write `{records}` where the records are to stand",
@@ -195,6 +190,18 @@ def refusal(folder: Path, *prompts: Mapping[str, Any], **about: Any) -> str:
     with pytest.raises(WorkloadError) as caught:
         read(folder, *prompts, **about)
     return str(caught.value).removeprefix(f"{folder / 'orders.jsonl'}:")
+
+
+def test_a_load_above_the_number_of_prompts_sends_some_again(tmp_path: Path) -> None:
+    asked = [prompt(content=ASKED), prompt("two", content=ASKED)]
+    sweep = {"in_flight": [1, 5], "context_tokens": [64]}
+    workload = read(tmp_path, *asked, concurrency=4, sweep=sweep)
+    assert [each.id for each in workload.prompts] == ["one", "two"]
+    at = workload.at(Point(in_flight=5, context_tokens=64))
+    assert [each.id for each in at.prompts] == ["one", "two", "one~2", "two~2", "one~3"]
+    # Each has records of its own, so that the prefix cache serves none of it.
+    assert len({str(each.request) for each in at.prompts}) == 5
+    assert len(workload.at(Point(in_flight=1, context_tokens=64)).prompts) == 2
 
 
 def test_records_are_a_prompts_own_and_always_the_same() -> None:

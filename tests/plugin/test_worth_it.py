@@ -43,13 +43,6 @@ def asked(project: Project, *arguments: str) -> Result:
     return project.run("suites", "--specdec-worth-it", *arguments)
 
 
-def timed(result: Result, workload: str) -> list[str]:
-    """The timed passes over a workload; the one more is the first for what its steps cost."""
-    *passes, last = result.passes(workload)
-    assert last == "baseline"
-    return passes
-
-
 def answer(kept: Kept) -> WorthIt:
     (report,) = kept.reports
     assert report.worth_it is not None
@@ -77,8 +70,8 @@ def test_each_workload_is_timed_at_each_point_of_its_sweep(project: Project, kep
         ("story", "in_flight=1", "gains"),
     ]
     # Two blocks at each of two points; the engines are started once.
-    assert timed(result, "code") == ABBA * 4
-    assert timed(result, "story") == ABBA * 2
+    assert result.passes("code") == ABBA * 4
+    assert result.passes("story") == ABBA * 2
     assert result.loads() == ["baseline", "speculative"]
     assert "stored" not in result.text
     (report,) = kept.reports
@@ -105,7 +98,7 @@ def test_only_what_has_a_sweep_or_gates_its_speedup_has_points(project: Project)
     project.workload("swept", EXACT, gated=[], sweep={"in_flight": [1]})
     result = asked(project)
     assert result.outcomes == {point("swept"): "passed"}
-    assert timed(result, "swept") == ABBA * 2
+    assert result.passes("swept") == ABBA * 2
 
 
 def test_records_and_temperatures_are_sent(project: Project, kept: Kept) -> None:
@@ -144,7 +137,7 @@ def test_an_ordinary_session_takes_the_workload_as_it_is(project: Project) -> No
 def test_no_point_is_decided_early(project: Project, kept: Kept) -> None:
     project.profile(num_blocks=1, num_loads=3, worth_it={"num_blocks": 3})
     result = asked(project.workload("code", EXACT))
-    assert timed(result, "code") == ABBA * 3
+    assert result.passes("code") == ABBA * 3
     assert len(result.loads()) == 2
     assert answer(kept).points[0].answer == "gains"
 
