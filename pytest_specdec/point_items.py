@@ -49,6 +49,7 @@ class PointItem(GateItem):
 
     def assess(self, gate: ProfileGate) -> Assessment:
         if (why_not := misfit(self.workload, gate.baseline_config())) is not None:
+            gate.leave_out(self.workload)
             pytest.skip(why_not)
         return gate.point_assessment(self.workload)
 

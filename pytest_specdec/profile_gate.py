@@ -57,6 +57,7 @@ class ProfileGate:
     step_costs: dict[str, StepCosts] = field(default_factory=dict)
     _assessments: dict[str, Assessment] = field(default_factory=dict)
     _refused: dict[str, str] = field(default_factory=dict)
+    _left_out: set[str] = field(default_factory=set)
     _untold: dict[str, SpecdecError] = field(default_factory=dict)
     _planned: dict[str, Workload] = field(default_factory=dict)
     _num_profiles: int = 1
@@ -149,30 +150,29 @@ class ProfileGate:
         try:
             return self.assessment(workload)
         finally:
-            if self._planned.keys() <= self._assessments.keys() | self._refused.keys():
-                self._measure_step_costs()
+            self._end_points()
 
-    def _measure_step_costs(self) -> None:
-        """At the loads at which workloads are as they are; a whole sweep's would take longer than
-        the sweep. It ends the speculative engine, so it comes last."""
+    def leave_out(self, workload: Workload) -> None:
+        """Notes that a workload at a point is not for this engine."""
+        self._left_out.add(workload.name)
+        self._end_points()
+
+    def _end_points(self) -> None:
+        """After the last point, what steps cost at the loads at which workloads are as they are; a
+        whole sweep's would take longer than the sweep. It ends the speculative engine."""
+        done = self._assessments.keys() | self._refused.keys() | self._left_out
+        if not self._planned.keys() <= done:
+            return
         for each in self._assessments.values():
             name, is_one_load = each.workload.name, each.workload.sweep is None
             if (is_one_load or self.base_name is not None) and name not in self.step_costs:
-                if (costs := self.pair.step_costs(each.workload)) is None:
+                try:
+                    costs = self.pair.step_costs(each.workload)
+                except SpecdecError:
+                    return  # the gains are measured; what is fatal to the pair, it remembers
+                if costs is None:
                     return
                 self.step_costs[name] = costs
-
-    def _measure_step_costs(self) -> None:
-        """What keeps them from being measured, the pair remembers, where it is fatal."""
-        for each in self.assessments:
-            if each.workload.point is None or each.workload.name in self.step_costs:
-                continue
-            try:
-                costs = self.pair.step_costs(each.workload)
-            except SpecdecError:
-                return
-            if costs is not None:
-                self.step_costs[each.workload.name] = costs
 
     def baseline_config(self) -> Mapping[str, Any]:
         """What vLLM made of the baseline engine's arguments; loads that engine, if need be.

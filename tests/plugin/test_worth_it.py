@@ -340,6 +340,17 @@ def test_a_point_that_does_not_fit_the_engine_is_skipped(
     assert (result.exit_code, kept.reports[0].verdict, kept.reports[0].not_run) == (0, "passed", {})
 
 
+def test_a_last_point_that_does_not_fit_leaves_the_costs_of_the_others(
+    project: Project, kept: Kept
+) -> None:
+    project.workload("code", EXACT).workload("zoo", *TWO, sweep={"in_flight": [2]})
+    result = asked(project.fake(config={"scheduler_config.max_num_seqs": 1}))
+    assert result.counts == {"passed": 1, "skipped": 1}
+    (found,) = answer(kept).points
+    # An n-gram draft costs no step.
+    assert found.expected == found.tokens_per_step_ratio
+
+
 def test_tests_of_ones_own_run_as_before(project: Project, kept: Kept) -> None:
     project.workload("code", EXACT).file(
         "suites/test_own.py",
