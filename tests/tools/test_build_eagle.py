@@ -73,8 +73,9 @@ def test_what_is_accepted_is_what_is_built(
     original = build_eagle.write_eagle
     monkeypatch.setattr(build_eagle, "write_eagle", write_eagle)
     monkeypatch.setattr(build_eagle, "DIGESTS", tmp_path / "eagle.json")
-    monkeypatch.setattr(build_eagle, "EAGLE", tmp_path / "models" / "eagle")
+    folder = tmp_path / "models" / "eagle"
+    monkeypatch.setattr(build_eagle, "EAGLE", folder)
 
     assert build_eagle.main(["--accept"]) == 0
     assert build_eagle.main([]) == 0
-    assert digests_of(build_eagle.EAGLE) == json.loads(build_eagle.DIGESTS.read_text())
+    assert digests_of(folder) == json.loads(build_eagle.DIGESTS.read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def fitted(state: Path, monkeypatch: pytest.MonkeyPatch, *, killed_at: int | Non
     torch.manual_seed(0)
     draft = torch.nn.Linear(3, 1)
 
-    def loss_of(step: int) -> tuple[torch.Tensor, int]:
+    def loss_of(step: int) -> tuple[Any, int]:
         if step == killed_at:
             raise KeyboardInterrupt
         return draft(torch.tensor([1.0, step, -step])).square().sum(), 1
@@ -69,7 +70,7 @@ def test_a_draft_s_own_weights_are_without_embeddings_and_head() -> None:
 
 class TestStates:
     @pytest.fixture
-    def target(self) -> transformers.LlamaModel:
+    def target(self) -> Any:
         torch.manual_seed(0)
         config = transformers.LlamaConfig(
             vocab_size=8,
@@ -80,9 +81,7 @@ class TestStates:
         )
         return transformers.LlamaModel(config).eval()
 
-    def test_they_are_those_that_the_head_reads(
-        self, target: transformers.LlamaModel, tmp_path: Path
-    ) -> None:
+    def test_they_are_those_that_the_head_reads(self, target: Any, tmp_path: Path) -> None:
         taught = states.taken(target, CHATS, tmp_path)
 
         assert [each.chat for each in taught] == CHATS
@@ -92,7 +91,7 @@ class TestStates:
 
     def test_they_are_taken_once(
         self,
-        target: transformers.LlamaModel,
+        target: Any,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def head() -> Head:
     return Head(CONFIG)
 
 
-def as_a_llama(head: Head) -> transformers.LlamaModel:
+def as_a_llama(head: Head) -> Any:
     """The same weights where transformers runs them, without the norms that the head has not."""
     model = transformers.LlamaModel(CONFIG)
     model.layers[0].input_layernorm = torch.nn.Identity()
@@ -95,7 +96,7 @@ def counting(length: int, num_answer_tokens: int, first: int = 0) -> Taught:
     return Taught(Chat(words, num_answer_tokens), CORNERS[following].to(torch.bfloat16))
 
 
-def counts_on(by: int) -> torch.Tensor:
+def counts_on(by: int) -> Any:
     """What turns a word's corner into that of the word `by` further on."""
     matrix = torch.zeros(WIDTH, WIDTH)
     for word in range(WORDS):

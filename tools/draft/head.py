@@ -22,7 +22,7 @@ from transformers.models.llama.modeling_llama import (
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 
-class Head(nn.Module):
+class Head(nn.Module):  # type: ignore[misc]
     """One layer of the target's shape, and what joins a token with a state."""
 
     def __init__(self, config: LlamaConfig) -> None:

@@ -40,7 +40,7 @@ class Lesson:
     @property
     def window(self) -> int:
         """Positions at the end that drafts start from: those whose next token is an answer's."""
-        return min(int(self.is_answer.sum(1).max()) + 1, self.ids.shape[1])
+        return int(self.is_answer.sum(1).max()) + 1
 
 
 def lesson(group: list[Taught]) -> Lesson:
@@ -104,7 +104,10 @@ def drafted(head: Head, embeddings: torch.Tensor, given: Lesson, steps: int) -> 
     """Guesses of each step, (chats, window, width)."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
         following = functional.embedding(given.ids.roll(-1, dims=1), embeddings)
-        return head(following, given.states, given.is_token, window=given.window, steps=steps)
+        guesses: list[torch.Tensor] = head(
+            following, given.states, given.is_token, window=given.window, steps=steps
+        )
+    return guesses
 
 
 def loss_of(
