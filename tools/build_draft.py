@@ -10,27 +10,15 @@ in `requirements/draft.json`. Run under the environment's Python, after `tools/b
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 if not __package__:  # run by path
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools.model_folder import (
-    DRAFT,
-    MODEL,
-    ROOT,
-    BuildError,
-    digests_of,
-    make_whole,
-    say,
-    status_of,
-    write_json,
-)
+from tools.model_folder import DRAFT, MODEL, ROOT, build_program, needed, say, write_json
 
 LAYERS = ROOT / "tools" / "draft" / "layers.safetensors"
 DIGESTS = ROOT / "requirements" / "draft.json"
@@ -48,12 +36,8 @@ def write_draft(folder: Path, *, target: Path = MODEL, layers: Path = LAYERS) ->
     from safetensors import safe_open
     from safetensors.torch import load_file, save_file
 
-    for path, hint in (
-        (target / "model.safetensors", "`.venv/bin/python tools/build_model.py`"),
-        (layers, "`git checkout tools/draft`, or `.venv/bin/python tools/train_draft.py`"),
-    ):
-        if not path.is_file():
-            raise BuildError(f"a part of the draft is not here: {path}", hint=hint)
+    needed(target / "model.safetensors", "`.venv/bin/python tools/build_model.py`")
+    needed(layers, "`git checkout tools/draft`, or `.venv/bin/python tools/train_draft.py`")
     own = {name: tensor.to(torch.float32) for name, tensor in load_file(layers).items()}
     say(f"joining {len(own)} tensors of the draft with the target's embeddings")
     with safe_open(target / "model.safetensors", framework="pt") as file:
@@ -67,23 +51,10 @@ def write_draft(folder: Path, *, target: Path = MODEL, layers: Path = LAYERS) ->
         shutil.copyfile(target / name, folder / name)
 
 
-def accept() -> None:
-    """Writes the digests of a draft joined from scratch to `requirements/draft.json`."""
-    with tempfile.TemporaryDirectory() as temporary:
-        write_draft(Path(temporary))
-        write_json(DIGESTS, digests_of(Path(temporary)))
-
-
 def main(arguments: list[str] | None = None) -> int:
-    """Builds the draft; 1 and one clear message if that fails."""
-    parser = argparse.ArgumentParser(description="Builds the draft model of the CPU profile.")
-    parser.add_argument(
-        "--accept", action="store_true", help="write requirements/draft.json from what is built"
-    )
-    is_accepted = parser.parse_args(arguments).accept
-    return status_of(
-        accept if is_accepted else lambda: make_whole(DRAFT, digests=DIGESTS, write=write_draft)
-    )
+    """Joins the draft."""
+    about = "Builds the draft model of the CPU profile."
+    return build_program(arguments, about=about, folder=DRAFT, digests=DIGESTS, write=write_draft)
 
 
 if __name__ == "__main__":

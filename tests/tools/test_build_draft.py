@@ -71,7 +71,7 @@ def test_a_missing_part_is_named(
     with pytest.raises(BuildError) as error:
         build_draft.write_draft(tmp_path, target=target, layers=layers)
 
-    assert str(error.value).startswith(f"a part of the draft is not here: {gone}\nhint: ")
+    assert str(error.value).startswith(f"a part of the model is not here: {gone}\nhint: ")
     assert hint in str(error.value)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools import build_model
-from tools.model_folder import MODEL, ROOT, BuildError, differences
+from tools.model_folder import MODEL, ROOT, BuildError, accept, differences, make_whole
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(build_model, "gguf_file", lambda: tmp_path / "source.gguf")
     monkeypatch.setattr(build_model, "DIGESTS", tmp_path / "model.json")
     monkeypatch.setattr(build_model, "write_model", _write("right"))
-    build_model.accept()
+    accept(build_model.DIGESTS, build_model.write)
     return tmp_path / "models" / "tiny"
 
 
@@ -29,10 +29,14 @@ def _write(text: str) -> object:
     return write_model
 
 
+def build(folder: Path) -> None:
+    make_whole(folder, digests=build_model.DIGESTS, write=build_model.write)
+
+
 def test_a_model_is_built_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    build_model.build(folder)
+    build(folder)
     first = (folder / "config.json").stat().st_mtime_ns
-    build_model.build(folder)
+    build(folder)
 
     assert (folder / "config.json").stat().st_mtime_ns == first
     assert [path.name for path in folder.parent.iterdir()] == ["tiny"]
@@ -41,7 +45,7 @@ def test_a_model_is_built_once(folder: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("damage", ["changed", "missing", "foreign"])
 def test_a_damaged_model_is_built_again(folder: Path, damage: str) -> None:
-    build_model.build(folder)
+    build(folder)
     if damage == "changed":
         (folder / "config.json").write_text("wrong")
     elif damage == "missing":
@@ -49,7 +53,7 @@ def test_a_damaged_model_is_built_again(folder: Path, damage: str) -> None:
     else:
         (folder / "generation_config.json").touch()
 
-    build_model.build(folder)
+    build(folder)
 
     assert differences(folder, build_model.DIGESTS) == []
 
@@ -60,7 +64,7 @@ def test_another_model_is_refused_and_leaves_nothing(
     monkeypatch.setattr(build_model, "write_model", _write("another"))
 
     with pytest.raises(BuildError) as error:
-        build_model.build(folder)
+        build(folder)
 
     assert str(error.value) == (
         "the model built here is not the expected one: config.json\n"
@@ -80,7 +84,7 @@ def test_what_an_interruption_left_is_removed(
     monkeypatch.setattr(build_model, "write_model", interrupted)
 
     with pytest.raises(KeyboardInterrupt):
-        build_model.build(folder)
+        build(folder)
 
     assert list(folder.parent.iterdir()) == []
 
@@ -104,16 +108,18 @@ def test_what_an_interruption_left_is_removed(
     ids=["build", "disk", "interrupted"],
 )
 def test_every_failure_is_one_error(
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     error: BaseException,
     status: int,
     message: str,
 ) -> None:
-    def build(folder: Path) -> None:
+    def fails() -> Path:
         raise error
 
-    monkeypatch.setattr(build_model, "build", build)
+    monkeypatch.setattr(build_model, "gguf_file", fails)
+    monkeypatch.setattr(build_model, "MODEL", tmp_path / "models" / "tiny")
 
     assert build_model.main([]) == status
     assert capsys.readouterr().err == message

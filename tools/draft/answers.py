@@ -53,6 +53,12 @@ def num_tokens(chats: list[Chat]) -> int:
     return sum(chat.num_answer_tokens for chat in chats)
 
 
+def first(chats: list[Chat], wanted: int) -> list[Chat]:
+    """As many of the first chats as have `wanted` tokens of answers, or all of them."""
+    totals = itertools.accumulate(chat.num_answer_tokens for chat in chats)
+    return chats[: 1 + sum(total < wanted for total in totals)]
+
+
 def answer(path: Path, wanted: int) -> None:
     """Adds answers to the file until they have `wanted` tokens."""
     done = answered(path)
