@@ -37,7 +37,7 @@ def prompts(seed: int) -> Iterator[Messages]:
     rng = random.Random(seed)
     kinds: list[tuple[Callable[[random.Random], Messages], float]] = [
         (_select, 3.0),
-        (_insert, 1.5),
+        (_insert, 3.0),
         (_record, 3.0),
         (_extraction, 2.5),
         (_edit, 2.0),
@@ -46,6 +46,12 @@ def prompts(seed: int) -> Iterator[Messages]:
     makers, weights = zip(*kinds, strict=True)
     while True:
         yield rng.choices(makers, weights)[0](rng)
+
+
+def examples(seed: int) -> Iterator[Messages]:
+    """Chats without end, each ending with an answer: the worked examples of prompts that have some,
+    without the question that only the target can answer."""
+    return (each[:-1] for each in prompts(seed) if len(each) > 2)
 
 
 def _chat(system: str | None, *turns: tuple[str, str], last: str) -> Messages:
