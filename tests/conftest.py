@@ -18,6 +18,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "alone: no other worker runs a test meanwhile")
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Real engines are all of one worker: two at a time would only share the CPU."""
     for item in items:
