@@ -22,7 +22,7 @@ wheel-demo: setup ## gate with the built wheel, from a fresh environment without
 	$(BIN)/python tools/try_wheel.py
 
 test: setup ## the tests of the plugin itself
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2
 
 faults: setup ## break a real engine on purpose, and see that each fault fails its checks
 	$(BIN)/python -m tests.faults.show

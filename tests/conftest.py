@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
 from tests.fake_engine.project import Project
 from tests.turns import shared_folder, turn
 
-ENGINES = {"bench", "small_profile"}
-"""Fixtures that stand for real engines."""
-
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "alone: no other worker runs a test meanwhile")
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of the same name
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Real engines are all of one worker: two at a time would only share the CPU."""
-    for item in items:
-        if ENGINES & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group("engines"))
+    from tests.one_worker import EnginesOnOneWorker
+
+    return EnginesOnOneWorker(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
