@@ -1,4 +1,4 @@
-"""Which tests start real engines: those that the distribution knows by their folder, and no other."""
+"""Which tests are given out together: those that start real engines, by their folder."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def test_the_places_are_there(place: str) -> None:
 
 
 def test_engines_are_one_unit_and_all_else_is_alone() -> None:
-    unit = EnginesOnOneWorker._split_scope
+    unit = object.__new__(EnginesOnOneWorker)._split_scope
     alone = "tests/faults/test_rows.py::test_a[b]"
-    assert {unit(None, f"tests/real/test_gate.py::test_{each}") for each in "abc"} == {"engines"}
-    assert unit(None, "tests/faults/test_faults.py::test_fault[a]") == "engines"
-    assert unit(None, alone) == alone
+    assert {unit(f"tests/real/test_gate.py::test_{each}") for each in "abc"} == {"engines"}
+    assert unit("tests/faults/test_faults.py::test_fault[a]") == "engines"
+    assert unit(alone) == alone
