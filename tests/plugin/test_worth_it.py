@@ -82,8 +82,8 @@ def test_what_is_measured_at_a_point(project: Project, kept: Kept) -> None:
     project.workload("code", *TWO, sweep={"in_flight": [2]})
     result = asked(project)
     loads = {each["command"]["concurrency"] for each in result.commands if each["op"] == "generate"}
-    # Of what a verification costs there are (k + 1) times as many.
-    assert loads == {2, 10}
+    # What steps cost would take longer to measure than a sweep.
+    assert loads == {2}
     (found,) = answer(kept).points
     assert (found.workload, found.changes, found.num_speculative_tokens) == ("code", {}, 4)
     assert (found.acceptance_rate, found.mean_acceptance_length) == (0.75, 4.0)
@@ -91,6 +91,15 @@ def test_what_is_measured_at_a_point(project: Project, kept: Kept) -> None:
     # The fake engine's tokens have three characters.
     chars = [len(str(each["content"])) for each in TWO]
     assert found.num_prompt_tokens == sum(-(-each // 3) for each in chars) / 2
+
+
+def test_what_steps_cost_is_measured_where_there_is_no_sweep(project: Project, kept: Kept) -> None:
+    result = asked(project.workload("code", *TWO, concurrency=2))
+    loads = [each["command"]["concurrency"] for each in result.commands if each["op"] == "generate"]
+    # A verification has (k + 1) tokens of each request; it comes after all passes.
+    assert ({*loads}, loads.index(10) > len(ABBA) * 2) == ({2, 10}, True)
+    (found,) = answer(kept).points
+    assert found.expected == found.tokens_per_step_ratio
 
 
 def test_only_what_has_a_sweep_or_gates_its_speedup_has_points(project: Project) -> None:
