@@ -231,6 +231,7 @@ def nvmlInit(): pass
 def nvmlShutdown(): pass
 def nvmlDeviceGetCount(): return len(NAMES)
 def nvmlDeviceGetHandleByIndex(index): return index
+def nvmlDeviceGetComputeRunningProcesses(handle): return []
 def nvmlDeviceGetHandleByUUID(uuid): return int(uuid[4:])
 def nvmlDeviceGetUUID(index): return f"GPU-{index}"
 def nvmlDeviceGetName(index): return NAMES[index]
