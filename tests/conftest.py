@@ -6,10 +6,15 @@ import signal
 from collections.abc import Generator, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.fake_engine.project import Project
 from tests.turns import shared_folder, turn
+
+# How long an example takes is what the other worker leaves of the machine.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
