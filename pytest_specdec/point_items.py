@@ -17,6 +17,7 @@ from pytest_specdec.assessment import Assessment
 from pytest_specdec.gate_item import GateItem, ItemsOfProfile, enforce
 from pytest_specdec.point_gate import gain_of, misfit, point_outcome, points_of
 from pytest_specdec.profile_gate import ProfileGate
+from pytest_specdec.report.properties import point_properties
 from pytest_specdec.sweep import Point
 from pytest_specdec.workload import Workload
 
@@ -54,5 +55,6 @@ class PointItem(GateItem):
         return gate.point_assessment(self.workload)
 
     def runtest(self) -> None:
-        gate = self.parent.gate
-        enforce(self, point_outcome(gate, self.assessment, gain_of(gate, self.assessment)))
+        gate, gain = self.parent.gate, gain_of(self.parent.gate, self.assessment)
+        self.user_properties += point_properties(gain)
+        enforce(self, point_outcome(gate, self.assessment, gain))

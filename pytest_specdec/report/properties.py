@@ -96,8 +96,6 @@ def point_properties(point: PointGain) -> Properties:
             "specdec_step_cost_ratio": point.step_cost_ratio,
             "specdec_ttft_ratio": point.ttft_ratio,
             "specdec_tpot_ratio": point.tpot_ratio,
-            "specdec_expected": point.expected,
-            "specdec_expected_verified": point.expected_verified,
         }
     )
 

@@ -93,6 +93,14 @@ def test_what_is_measured_at_a_point(project: Project, kept: Kept) -> None:
     assert found.num_prompt_tokens == sum(-(-each // 3) for each in chars) / 2
 
 
+def test_the_junit_file_has_the_gain(project: Project) -> None:
+    project.workload("code", *TWO)
+    asked(project, "--junitxml=junit.xml")
+    told = (project.folder / "junit.xml").read_text()
+    assert '<property name="specdec_gain" value="3.25' in told
+    assert '<property name="specdec_answer" value="gains"' in told
+
+
 def test_what_steps_cost_is_measured_where_there_is_no_sweep(project: Project, kept: Kept) -> None:
     result = asked(project.workload("code", *TWO, concurrency=2))
     loads = [each["command"]["concurrency"] for each in result.commands if each["op"] == "generate"]
